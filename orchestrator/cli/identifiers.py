@@ -5,6 +5,8 @@ not there comes with what may have been meant.
 from __future__ import annotations
 
 import difflib
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -13,9 +15,10 @@ from rich.text import Text
 
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.terminal import FAILED, err
+from orchestrator.cli.tools.argument_words import list_keys
 from orchestrator.errors import AmbiguousId, NothingNamed, OrchestratorError
 from orchestrator.settings import load_settings
-from registry.database.lookup import Kind, find_beginning
+from registry.database.lookup import Kind, find_beginning, find_listing
 
 MIN_PREFIX = 4
 """Letters of an id that have to be given: fewer are a slip."""
@@ -41,18 +44,21 @@ class NotStored(click.ClickException):
 
 
 class StoredName(click.ParamType[str]):
-    """The name of a server or tool. With `new`, of one that need not be there."""
+    """The name of a server or tool, or of either. With `new`, of one that need not be there."""
 
-    def __init__(self, kind: Kind, *, new: bool = False) -> None:
-        self.kind, self.new, self.name = kind, new, kind
+    def __init__(self, *kinds: Kind, new: bool = False) -> None:
+        self.kinds, self.new, self.name = kinds, new, kinds[0]
 
     def convert(
         self, value: Any, param: click.Parameter | None, context: click.Context | None
     ) -> str:
-        if not self.new and value not in (known := self._find("")) and known:
-            near = difflib.get_close_matches(str(value), known, NEAR, 0.6)
-            raise NotStored(str(NothingNamed(self.kind, _show(value), near, _LISTED[self.kind])))
-        return str(value)
+        text = str(value)
+        # A home without servers is told by the command itself.
+        if not self.new and text not in self._find(text) and (known := self._find("")):
+            near = difflib.get_close_matches(text, known, NEAR, 0.6)
+            kind = self.kinds["." in text and len(self.kinds) > 1]
+            raise NotStored(str(NothingNamed(kind, _show(value), near, _LISTED[kind])))
+        return text
 
     def shell_complete(
         self, context: click.Context, param: click.Parameter, incomplete: str
@@ -60,7 +66,7 @@ class StoredName(click.ParamType[str]):
         return [CompletionItem(each) for each in self._find(incomplete)[:OFFERED]]
 
     def _find(self, prefix: str) -> list[str]:
-        return _find_stored(self.kind, prefix)
+        return [each for kind in self.kinds for each in _find_stored(kind, prefix)]
 
 
 class StoredId(click.ParamType[str]):
@@ -87,6 +93,28 @@ class StoredId(click.ParamType[str]):
     ) -> list[CompletionItem]:
         found = [each for kind in self.kinds for each in _find_stored(kind, incomplete)]
         return [CompletionItem(each) for each in found[:OFFERED]]
+
+
+class ArgumentWord(click.ParamType[str]):
+    """A `key=value` for the tool that the command names before; shells complete the keys."""
+
+    name = "key=value"
+
+    def shell_complete(
+        self, context: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        tool = str(context.params.get("tool") or "")
+        given = {word.partition("=")[0] for word in context.params.get(param.name or "") or ()}
+        keys = list_keys(load_input_schema(tool) or {})
+        offered = [key for key in keys if key not in given and key.startswith(incomplete)]
+        return [CompletionItem(f"{key}=") for key in offered[:OFFERED]]
+
+
+def load_input_schema(tool: str) -> Mapping[str, Any] | None:
+    """What a registered tool (`server.tool`) takes; None where there is no such tool."""
+    listed = find_listing(load_settings().database_url, *tool.partition(".")[::2])
+    schema = json.loads(listed).get("inputSchema") if listed else None
+    return schema if isinstance(schema, Mapping) else None
 
 
 def _find_stored(kind: Kind, prefix: str) -> list[str]:

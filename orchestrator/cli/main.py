@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import click
+
+from orchestrator.cli.progress.working import WorkingLine
 
 # name: (module under orchestrator.cli.commands, one line of help)
 COMMANDS = {
@@ -63,6 +67,22 @@ COMMANDS = {
 }
 
 
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Use": ("do", "find", "call", "list", "show", "run", "serve"),
+    "Make": ("forge", "submit", "add", "compile", "export", "remove", "archive", "reprove"),
+    "Decide": ("approvals", "approve", "reject", "allow", "rules", "grant", "classify", "push"),
+    "Connect": ("source", "secret", "login", "logout", "accounts"),
+    "Look": ("jobs", "logs", "audit", "replay", "versions", "diff", "rollback", "doctor"),
+    "Operate": ("setup", "control", "work", "kill", "unfreeze", "backup", "restore", "images"),
+    "More": ("completion", "demo", "uninstall"),
+}
+"""The commands as `--help` shows them: what they are for, and at most eight of a kind."""
+
+
+COMPLETING = "_TOOLWRIGHT_COMPLETE"
+"""The variable by which a shell's completion script asks."""
+
+
 class CommandGroup(click.Group):
     """Commands by name, imported on use."""
 
@@ -72,7 +92,9 @@ class CommandGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(f"orchestrator.cli.commands.{COMMANDS[name][0]}")
+        quiet = "--json" in sys.argv or COMPLETING in os.environ
+        with WorkingLine("loading", quiet):
+            module = importlib.import_module(f"orchestrator.cli.commands.{COMMANDS[name][0]}")
         command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
         return command
 
@@ -88,8 +110,11 @@ class CommandGroup(click.Group):
         context.fail(f"there is no command {name[:60]!r}.{meant} `toolwright --help` lists all.")
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for group, names in GROUPS.items():
+            with formatter.section(group):
+                rows = [(name.ljust(width), COMMANDS[name][1]) for name in names]
+                formatter.write_dl(rows)
 
 
 @click.command(
@@ -98,13 +123,16 @@ class CommandGroup(click.Group):
     invoke_without_command=True,
 )
 @click.version_option(package_name="toolwright")
+@click.option("--json", "as_json", is_flag=True, help="Without a command: as JSON for scripts.")
 @click.pass_context
-def toolwright(context: click.Context, /, **_: Any) -> None:
+def toolwright(context: click.Context, /, as_json: bool, **_: Any) -> None:
     """Ask for something; if no MCP server can do it, Toolwright makes one, proves it, and keeps it
     on a short leash until it has earned more.
     """
+    if context.invoked_subcommand is not None and as_json:
+        raise click.UsageError(f"Write --json behind {context.invoked_subcommand}.")
     if context.invoked_subcommand is None:
-        importlib.import_module("orchestrator.cli.commands.overview").show_overview()
+        importlib.import_module("orchestrator.cli.commands.overview").show_overview(as_json)
 
 
 def main() -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import threading
 import time
 from pathlib import Path
-from types import TracebackType
 
 import click
 from rich.text import Text
@@ -22,61 +20,21 @@ from orchestrator.approvals.needs import (
 )
 from orchestrator.approvals.services import choose_service
 from orchestrator.approvals.text import escape_line
+from orchestrator.cli.progress.job_progress import ProgressPrinter
+from orchestrator.cli.progress.working import open_shown
 from orchestrator.cli.terminal import ask_pin, err
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
 from registry.models import Job
 from registry.needs import AllowedNeed, OrderNeed, ServiceNeed
 from registry.secrets.signing import Signer
-from registry.store import Store
-from sandbox.sanitize import clean_text
-
-PERIOD_SECONDS = 0.05
-
-
-class ProgressPrinter:
-    """Context manager that prints each event of a job to stderr as it comes."""
-
-    def __init__(self, store: Store, job: str, quiet: bool = False) -> None:
-        self._store, self._job, self._quiet = store, job, quiet
-        self._shown = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch_job, daemon=True)
-
-    def __enter__(self) -> ProgressPrinter:
-        if not self._quiet:
-            self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        if not self._quiet:
-            self._thread.join()
-            self._print_new_events()
-
-    def _watch_job(self) -> None:
-        while not self._stop.wait(PERIOD_SECONDS):
-            self._print_new_events()
-
-    def _print_new_events(self) -> None:
-        job = self._store.jobs.get(self._job)
-        for event in job.log[self._shown :]:
-            took = event.time - job.created
-            err.print(f"[dim]{took:6.2f} s[/dim]  {event.stage:<9}", end=" ")
-            err.print(clean_text(event.message), markup=False)
-        self._shown = len(job.log)
 
 
 async def carry_out_job(app: App, job: Job, quiet: bool, claimed: Job | None = None) -> Job:
     """Run a job until it has ended or waits; another process may have claimed it first.
     `claimed` is the job where this process holds it already.
     """
-    with ProgressPrinter(app.store, job.id, quiet):
+    with ProgressPrinter(app.store, job, quiet):
         if claimed is not None:
             await app.jobs.run_job(claimed)
         return await app.jobs.complete(job)
@@ -94,7 +52,7 @@ async def resume_job(
     """Resume a job: allow what it needs, go on with it, or register its last draft. `shown` is the
     digest of the needs that a person was shown. Raises OrchestratorError where it needs others.
     """
-    async with open_app(settings, "forge") as app:
+    async with open_shown(open_app(settings, "forge"), quiet) as app:
         if experimental:
             return await carry_out_job(app, app.submissions.queue_experimental(identity), quiet)
         job = app.store.jobs.get(identity)

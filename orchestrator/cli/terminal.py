@@ -101,6 +101,14 @@ def print_text(message: str, style: str = "") -> None:
     out.print(Text(clean_text(message), style=style))
 
 
+def print_done(as_json: bool, message: str, **facts: Any) -> None:
+    """Print what a command has done, for a person or as a JSON object."""
+    if as_json:
+        print_json(facts)
+    else:
+        print_text(message)
+
+
 def print_note(message: str) -> None:
     """Print on standard error what is told beside an answer."""
     err.print(Text(clean_text(message)))

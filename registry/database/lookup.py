@@ -29,12 +29,9 @@ def find_beginning(url: str, kinds: Iterable[Kind], prefix: str, most: int = MOS
     """The stored names or ids of these kinds that begin so, at most so many of each kind. Nothing
     where the database cannot be read: whoever asks for the row itself hears why.
     """
-    if not url.startswith("sqlite:///"):
-        return []
-    path = url.removeprefix("sqlite:///")
     found: list[str] = []
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2)) as connection:
+        with closing(_connect(url)) as connection:
             for kind in kinds:
                 query = (
                     f"SELECT found FROM ({_QUERIES[kind]}) WHERE substr(found, 1, ?) = ? LIMIT ?"  # nosec B608 # of our own words
@@ -44,3 +41,27 @@ def find_beginning(url: str, kinds: Iterable[Kind], prefix: str, most: int = MOS
     except sqlite3.Error:
         return []
     return list(dict.fromkeys(found))
+
+
+def find_listing(url: str, server: str, tool: str) -> str:
+    """The JSON text with which `tools/list` shows a tool of a current version; "" where there is
+    none or the database cannot be read.
+    """
+    query = (
+        "SELECT tools.listed FROM tools JOIN entries ON entries.name = tools.entry AND "
+        "entries.version = tools.version WHERE tools.entry = ? AND tools.name = ?"
+    )
+    try:
+        with closing(_connect(url)) as connection:
+            row = connection.execute(query, (server, tool)).fetchone()
+    except sqlite3.Error:
+        return ""
+    return str(row[0]) if row else ""
+
+
+def _connect(url: str) -> sqlite3.Connection:
+    """A connection that only reads. Raises sqlite3.Error, also where it is no SQLite database."""
+    path = url.removeprefix("sqlite:///")
+    if path == url:
+        raise sqlite3.NotSupportedError(url)
+    return sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2)

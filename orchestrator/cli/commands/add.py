@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from orchestrator.app import open_app
+from orchestrator.cli.progress.working import open_shown
 from orchestrator.cli.terminal import (
     ask_pin,
     check_secret_set,
@@ -106,7 +107,7 @@ def add_command(
 async def _add_server(
     settings: Settings, addition: Addition, signer: Signer, quiet: bool
 ) -> AddedServer:
-    async with open_app(settings, "add") as app:
+    async with open_shown(open_app(settings, "add"), quiet) as app:
         additions = Additions(
             app.store.servers,
             app.store.grants,

@@ -16,6 +16,7 @@ from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.terminal import (
     FAILED,
     json_option,
+    print_done,
     print_json,
     print_table,
     print_text,
@@ -111,6 +112,7 @@ def search_audit(
 
 @audit_command.command("show")
 @click.argument("identity", metavar="ID")
+@click.option("--json", is_flag=True, expose_value=False, help="It prints JSON anyway.")
 @report_errors
 def show_record(identity: str) -> None:
     """Show everything about one call, approval, rule or job, with its exchanges, as JSON."""
@@ -124,8 +126,9 @@ def show_record(identity: str) -> None:
 
 @audit_command.command("export")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@json_option
 @report_errors
-def export_audit(file: Path) -> None:
+def export_audit(file: Path, as_json: bool) -> None:
     """Write all rows, oldest first, with their calls whole, to FILE: one JSON object a line."""
     settings = load_settings()
     count = 0
@@ -134,7 +137,7 @@ def export_audit(file: Path) -> None:
         for row in store.audit.read_all_rows(settings.heads):
             out.write(json.dumps(row) + "\n")
             count += 1
-    print_text(f"{count} rows are in {file}.")
+    print_done(as_json, f"{count} rows are in {file}.", rows=count, file=str(file))
 
 
 @audit_command.command("archive")

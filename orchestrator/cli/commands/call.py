@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,8 +14,8 @@ from orchestrator.app import open_app
 from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
 from orchestrator.cli.answers import print_answer
-from orchestrator.cli.argument_hint import render_arguments
-from orchestrator.cli.identifiers import StoredName
+from orchestrator.cli.identifiers import ArgumentWord, StoredName, load_input_schema
+from orchestrator.cli.progress.working import WorkingLine, open_shown
 from orchestrator.cli.terminal import (
     FAILED,
     WAITING,
@@ -27,6 +29,8 @@ from orchestrator.cli.terminal import (
     report_errors,
     run_coroutine,
 )
+from orchestrator.cli.tools.argument_hint import render_arguments, render_example_call
+from orchestrator.cli.tools.argument_words import ANY, is_word, read_words
 from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.settings import Settings, load_settings
 from sandbox.session.interface import Outcome
@@ -35,7 +39,7 @@ from sandbox.wire.content import get_media_data, join_texts
 
 @click.command("call")
 @click.argument("tool", type=StoredName("tool"))
-@click.argument("arguments", default="{}")
+@click.argument("arguments", nargs=-1, type=ArgumentWord())
 @click.option("--task", default="", help="What it is for; kept in the audit log.")
 @click.option("--account", help="Go out with this account (`toolwright accounts SERVER`).")
 @click.option(
@@ -48,23 +52,30 @@ from sandbox.wire.content import get_media_data, join_texts
 @report_errors
 def call_command(
     tool: str,
-    arguments: str,
+    arguments: tuple[str, ...],
     task: str,
     account: str | None,
     save: Path | None,
     as_json: bool,
     engine: str | None,
 ) -> None:
-    """Call TOOL (`server.tool`) with ARGUMENTS, a JSON object.
+    """Call TOOL (`server.tool`) with ARGUMENTS: words like `name=example.org limit=3`, or one JSON
+    object.
+
+    Each value is read as the tool's input schema says. `outer.inner=3` is a value inside an object,
+    a repeated key makes a list, `key=@FILE` reads a local file (`key=@@x` is the text @x), and
+    `key:=JSON` is JSON whatever the schema says. `toolwright show TOOL` lists the keys.
 
     A write waits for `toolwright approve`; a running `toolwright serve` then carries it out.
     """
     parts = split_tool_name(tool)
     if parts is None:
         raise UnknownTool(tool)
-    call = Call(*parts, parse_arguments(arguments), task, "called at the terminal", "terminal")
+    call = Call(
+        *parts, _read_arguments(tool, arguments), task, "called at the terminal", "terminal"
+    )
     with choose_account(call.server, account):
-        reply, hint = run_coroutine(_call_tool(load_settings(engine=engine), call))
+        reply, hint = run_coroutine(_call_tool(load_settings(engine=engine), call, as_json))
     if as_json:
         print_json(views.build_reply_result(reply))
     else:
@@ -79,10 +90,19 @@ def call_command(
         raise SystemExit(FAILED)
 
 
-async def _call_tool(settings: Settings, call: Call) -> tuple[Reply, list[str]]:
+def _read_arguments(tool: str, given: tuple[str, ...]) -> Mapping[str, Any]:
+    """Arguments of a command line, as words or as one JSON object. Raises click.UsageError."""
+    if len(given) < 2 and not any(map(is_word, given)):
+        return parse_arguments(given[0]) if given else {}
+    schema = load_input_schema(tool) or ANY
+    return read_words(given, schema, render_example_call(tool, schema))
+
+
+async def _call_tool(settings: Settings, call: Call, quiet: bool) -> tuple[Reply, list[str]]:
     """What came of it, and where the tool did not take its arguments what it takes."""
-    async with open_app(settings, "call") as app:
-        reply = await app.dispatch.call_tool(call)
+    async with open_shown(open_app(settings, "call"), quiet) as app:
+        with WorkingLine(call.name, quiet):
+            reply = await app.dispatch.call_tool(call)
         failure = reply.outcome.failure if isinstance(reply, Done) else None
         if failure is None or failure.kind != "arguments":
             return reply, []

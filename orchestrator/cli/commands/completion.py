@@ -5,9 +5,11 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from orchestrator.cli.main import toolwright
+from orchestrator.cli.main import COMPLETING, toolwright
 
-VARIABLE = "_TOOLWRIGHT_COMPLETE"
+_BASH_END = "    return 0\n}"
+_BASH_END_OPEN = f'    [[ "${{COMPREPLY[0]}}" == *= ]] && compopt -o nospace\n{_BASH_END}'
+"""Bash would put a blank behind `key=`, which the value has to follow."""
 
 
 @click.command("completion")
@@ -19,4 +21,5 @@ def completion_command(shell: str) -> None:
     """
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(toolwright, {}, "toolwright", VARIABLE).source())
+    script = kind(toolwright, {}, "toolwright", COMPLETING).source()
+    click.echo(script.replace(_BASH_END, _BASH_END_OPEN))

@@ -17,7 +17,15 @@ import psutil
 import uvicorn
 from starlette.applications import Starlette
 
-from orchestrator.cli.terminal import ask_pin, pin_option, print_text, report_errors, run_coroutine
+from orchestrator.cli.terminal import (
+    ask_pin,
+    json_option,
+    pin_option,
+    print_done,
+    print_text,
+    report_errors,
+    run_coroutine,
+)
 from orchestrator.cli.weekly import rebuild_weekly
 from orchestrator.control.notify.announcer import Announcer
 from orchestrator.control.notify.links import OneTimeLinks
@@ -59,6 +67,7 @@ CHECK_SECONDS = 10.0
 @click.option("--push", is_flag=True, help="Let messages carry links that decide; wants the PIN.")
 @pin_option
 @click.option("--until-idle", is_flag=True, help="End by itself when nobody needs it any more.")
+@json_option
 @report_errors
 def control_command(
     host: str,
@@ -69,13 +78,15 @@ def control_command(
     push: bool,
     pin_file: Path | None,
     until_idle: bool,
+    as_json: bool,
 ) -> None:
     """Run the control plane: page, approvals, messages, kill switch, metrics."""
     settings = load_settings()
     if show or tell:
-        _show_page(settings, show)
+        _show_page(settings, show, as_json)
     elif stop:
-        print_text("Stopped." if stop_control(settings) else "None is running.")
+        stopped = stop_control(settings)
+        print_done(as_json, "Stopped." if stopped else "None is running.", stopped=stopped)
     else:
         signer = ask_pin(settings, pin_file) if push else None
         unlocked = _unlock_push(settings, signer) if signer else UnlockedPush()
@@ -96,12 +107,12 @@ def _unlock_push(settings: Settings, signer: Signer) -> UnlockedPush:
     )
 
 
-def _show_page(settings: Settings, show: bool) -> None:
+def _show_page(settings: Settings, show: bool, as_json: bool) -> None:
     address = find_control(settings)
     if address is None:
         raise ControlUnreachable("none is running")
     url = post_to_control(settings, "/login", {})["url"]
-    print_text(url)
+    print_done(as_json, url, url=url)
     if show:
         webbrowser.open(url)
 

@@ -12,6 +12,7 @@ import click
 from orchestrator.app import App, open_app
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.job_report import report_job
+from orchestrator.cli.progress.working import open_shown
 from orchestrator.cli.questions import ask_question
 from orchestrator.cli.resume import carry_out_asking, is_terminal
 from orchestrator.cli.terminal import (
@@ -108,7 +109,7 @@ async def _run_task(
     pin_file: Path | None,
     quiet: bool,
 ) -> Job:
-    async with open_app(settings, "do") as app:
+    async with open_shown(open_app(settings, "do"), quiet) as app:
         if not run:
             job = app.jobs.create_job("do", request)
         elif answer is not None:

@@ -11,6 +11,7 @@ from forge.compiler.selection import parse_credential
 from orchestrator.app import open_app
 from orchestrator.approvals.granting import allow_host
 from orchestrator.cli.job_report import report_job
+from orchestrator.cli.progress.working import open_shown
 from orchestrator.cli.resume import carry_out_asking
 from orchestrator.cli.terminal import (
     ask_pin,
@@ -109,7 +110,7 @@ async def _forge_server(
     pin_file: Path | None,
     quiet: bool,
 ) -> Job:
-    async with open_app(settings, "forge") as app:
+    async with open_shown(open_app(settings, "forge"), quiet) as app:
         if signer is not None:
             for host in allow:
                 allow_host(app.store.grants, host, "terminal", signer)

@@ -13,6 +13,7 @@ from orchestrator.approvals.signing_key import build_authority, sign_audit
 from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.terminal import (
     json_option,
+    print_done,
     print_json,
     print_table,
     print_text,
@@ -65,14 +66,16 @@ def list_rules(every: bool, as_json: bool) -> None:
 
 @rules_command.command("revoke")
 @click.argument("rule", type=StoredId("rule"))
+@json_option
 @report_errors
-def revoke_rule(rule: str) -> None:
+def revoke_rule(rule: str, as_json: bool) -> None:
     """End the rule RULE. Needs no PIN: it only makes things stricter."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
         ended = store.rules.revoke(rule, "terminal", time.time())
         sign_audit(settings, store.audit)
-    print_text(f"{rule} is revoked." if ended else f"{rule} was revoked already.")
+    told = f"{rule} is revoked." if ended else f"{rule} was revoked already."
+    print_done(as_json, told, rule=rule, revoked=ended)
 
 
 def _load_rules(settings: Settings, store: Store) -> list[dict[str, Any]]:

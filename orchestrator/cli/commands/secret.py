@@ -28,6 +28,7 @@ from orchestrator.cli.terminal import (
     engine_option,
     json_option,
     pin_option,
+    print_done,
     print_json,
     print_table,
     print_text,
@@ -172,8 +173,9 @@ def list_secrets(as_json: bool) -> None:
 @secret_command.command("remove")
 @click.argument("name")
 @pin_option
+@json_option
 @report_errors
-def remove_secret(name: str, pin_file: Path | None) -> None:
+def remove_secret(name: str, pin_file: Path | None, as_json: bool) -> None:
     """Remove the secret NAME. Asks for the PIN."""
     settings = load_settings()
     ask_pin(settings, pin_file)
@@ -183,7 +185,8 @@ def remove_secret(name: str, pin_file: Path | None) -> None:
         if server != SOURCES:
             unbind_secret(store.grants, server, own, "terminal", time.time())
         store.audit.add_note("secret.remove", name, {}, time.time())
-    print_text(f"{name} is removed." if removed else f"There was no {name}.")
+    told = f"{name} is removed." if removed else f"There was no {name}."
+    print_done(as_json, told, name=name, removed=removed)
 
 
 def _load_declaring(place: str) -> Any:

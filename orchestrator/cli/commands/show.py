@@ -11,8 +11,9 @@ import click
 from orchestrator.approvals.grants import CONFIRM, encode_void_grant, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
+from orchestrator.calls import split_tool_name
 from orchestrator.cli.identifiers import StoredName
-from orchestrator.cli.server_report import encode_health, find_levels, render_health
+from orchestrator.cli.server_report import LOOKED_AT, encode_health, find_levels, render_health
 from orchestrator.cli.terminal import (
     json_option,
     out,
@@ -21,6 +22,8 @@ from orchestrator.cli.terminal import (
     print_text,
     report_errors,
 )
+from orchestrator.cli.tools.tool_report import encode_tool, print_tool
+from orchestrator.errors import UnknownTool
 from orchestrator.settings import Settings, load_settings
 from orchestrator.views import encode_spent
 from registry.models import Entry, describe_server
@@ -36,13 +39,21 @@ from sandbox.stages.acceptance import list_open_points
 
 
 @click.command("show")
-@click.argument("name", type=StoredName("server"))
+@click.argument("name", type=StoredName("server", "tool"))
 @click.option("--matrix", is_flag=True, help="Show every operation and case of the proofs.")
 @json_option
 @report_errors
 def show_command(name: str, matrix: bool, as_json: bool) -> None:
-    """Show one server: record, trust, tools, proofs, versions."""
+    """Show one server: record, trust, tools, proofs, versions.
+
+    With `server.tool` one tool: its arguments with types and examples, a call that it takes, its
+    permissions, its trust and the way to more, its last calls.
+    """
     settings = load_settings()
+    parts = split_tool_name(name)
+    if parts:
+        _show_tool(settings, *parts, as_json)
+        return
     with Store.open(settings.database_url) as store:
         entry = store.servers.get(name)
         record = describe_server(entry, store.standings.get(name))
@@ -85,6 +96,27 @@ def show_command(name: str, matrix: bool, as_json: bool) -> None:
     _print_lineage(trees, name)
     if matrix:
         _print_matrix(reports)
+
+
+def _show_tool(settings: Settings, server: str, name: str, as_json: bool) -> None:
+    with Store.open(settings.database_url) as store:
+        entry = store.servers.get(server)
+        try:
+            tool = entry.get_tool(name)
+        except KeyError:
+            raise UnknownTool(f"{server}.{name}") from None
+        told = encode_tool(
+            entry,
+            tool,
+            find_levels(settings, store, entry)[name],
+            (store.standings.get(server), store.standings.get_operation(server, name)),
+            open_grants(SignedPolicy(store, build_authority(settings))).find_permissions(server),
+            [call for call in store.calls.find(server, LOOKED_AT) if call.tool == name],
+        )
+    if as_json:
+        print_json(told)
+    else:
+        print_tool(told, time.time())
 
 
 def _load_bundle(settings: Settings, store: Store, entry: Entry) -> Bundle | None:

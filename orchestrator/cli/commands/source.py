@@ -24,6 +24,7 @@ from orchestrator.cli.terminal import (
     check_secret_set,
     json_option,
     pin_option,
+    print_done,
     print_json,
     print_table,
     print_text,
@@ -46,8 +47,9 @@ def source_command() -> None:
 @click.argument("url")
 @click.option("--header", help="NAME=@SECRET: send this secret as that header to the URL's host.")
 @pin_option
+@json_option
 @report_errors
-def add_api_source(url: str, header: str | None, pin_file: Path | None) -> None:
+def add_api_source(url: str, header: str | None, pin_file: Path | None, as_json: bool) -> None:
     """Register URL as a source and allow its host. Asks for the PIN."""
     name, _, secret = (header or "").partition("=@")
     if header and not (name and secret):
@@ -61,15 +63,17 @@ def add_api_source(url: str, header: str | None, pin_file: Path | None) -> None:
     signer = ask_pin(settings, pin_file)
     with Store.open(settings.database_url) as store:
         add_source(store.grants, DocumentationSource(url, name, secret), "terminal", signer)
-    print_text(f"{url} is a source; its host may be talked to.")
+    told = f"{url} is a source; its host may be talked to."
+    print_done(as_json, told, source=url, header=name, secret=secret)
 
 
 @source_command.command("allow")
 @click.argument("host", metavar="HOST:PORT")
 @click.argument("more", nargs=-1)
 @pin_option
+@json_option
 @report_errors
-def allow_hosts(host: str, more: tuple[str, ...], pin_file: Path | None) -> None:
+def allow_hosts(host: str, more: tuple[str, ...], pin_file: Path | None, as_json: bool) -> None:
     """Allow HOST:PORT to be talked to, also where its address is private, or forged servers to have
     a package, as pypi:NAME, or descriptions that a client names to be read from a file or directory
     of this machine, as ./PATH; one or several. Asks for the PIN.
@@ -78,7 +82,11 @@ def allow_hosts(host: str, more: tuple[str, ...], pin_file: Path | None) -> None
     signer = ask_pin(settings, pin_file)
     with Store.open(settings.database_url) as store:
         for each in (host, *more):
-            print_text(_allow_one(store.grants, each, signer, settings.of_engine.private))
+            told = _allow_one(store.grants, each, signer, settings.of_engine.private)
+            if not as_json:
+                print_text(told)
+    if as_json:
+        print_json({"allowed": [host, *more]})
 
 
 def _allow_one(grants: GrantTable, what: str, signer: Signer, private: Iterable[Path]) -> str:
@@ -120,14 +128,16 @@ def list_sources(as_json: bool) -> None:
 @source_command.command("remove")
 @click.argument("what")
 @pin_option
+@json_option
 @report_errors
-def remove_source(what: str, pin_file: Path | None) -> None:
+def remove_source(what: str, pin_file: Path | None, as_json: bool) -> None:
     """Remove the source URL or the allowed HOST:PORT or PATH. Needs no PIN: it only takes away."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
         removed = remove_grant(store.grants, what, "terminal", time.time())
         sign_audit(settings, store.audit)
-    print_text(f"{what} is removed." if removed else f"There was no {what}.")
+    told = f"{what} is removed." if removed else f"There was no {what}."
+    print_done(as_json, told, what=what, removed=removed)
 
 
 def _encode_grant(grant: Grant) -> dict[str, object]:

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from orchestrator.cli.argument_hint import render_arguments
 from orchestrator.cli.commands.do import NO_TOOL, is_without_tool
 from orchestrator.cli.main import COMMANDS, toolwright
+from orchestrator.cli.tools.argument_hint import render_arguments
 from orchestrator.settings import Settings, load_settings
 from registry.errors import DiskUnusable
 from registry.secrets.pin import set_pin
 from registry.store import Store
 from sandbox.errors import EngineUnavailable
-from tests.registry.samples import REPORTS, approval, entry
+from tests.registry.samples import REPORTS, approval, entry, tool
 
 OBJECT = """'{"name": "example.org"}'"""
 MISTAKES = [
@@ -59,6 +59,11 @@ MISTAKES = [
     ("call dns.list_zone", "'dns.list_zone'", "Did you mean dns.list_zones"),
     ("call dnss.list_zones", "'dnss.list_zones'", "Did you mean dns.list_zones"),
     ("call dns.list_zones notjson", "'notjson' is not JSON", OBJECT),
+    ("call dns.list_zones nmae=1", "'nmae'", "Did you mean name"),
+    ("call dns.list_zones {} name=x", "'{}' is no key=value", "name=example.org"),
+    ("call dns.list_zones name=@./nothere", "./nothere cannot be read", "name=@@./nothere"),
+    ("call dns.list_zones name=3", "a text or JSON", "name:=3"),
+    ("call dns.list_zones name:=x", "name:=", "not JSON"),
     ("call dns.list_zones [1]", "'[1]' is not a JSON object", OBJECT),
     ("approve nothere", "'nothere'", "toolwright approvals --all"),
     ("reject nothere", "'nothere'", "toolwright approvals --all"),
@@ -86,6 +91,12 @@ MISTAKES = [
 ]
 
 
+TOOLS = (
+    tool("list_zones", parameters={"name": "The name of the zone"}),
+    tool("create_zone", access="write"),
+)
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A home with a server and a request that waits. None of the mistakes changes it."""
@@ -93,7 +104,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     set_pin(settings.pin, "correct horse", cost=2**4)
     now = time.time()
     with Store.open(settings.database_url) as store:
-        store.servers.publish(entry(), REPORTS, now=now)
+        store.servers.publish(entry("dns", 1, *TOOLS), REPORTS, now=now)
         store.approvals.add_pending(replace(approval(), created=now, expires=now + 3600))
         yield settings
         assert store.approvals.get("a1").state == "pending"
@@ -141,7 +152,7 @@ def test_a_call_without_what_its_tool_wants_comes_with_its_arguments_and_an_exam
         "powerdns.list_zones takes:",
         "  server_id (string, required): The id of \\u{1b}[31mthe server",
         "  page (integer)",
-        """For example: toolwright call powerdns.list_zones '{"server_id": "localhost"}'""",
+        "For example: toolwright call powerdns.list_zones server_id=localhost",
     ]
     for hostile in ({}, {"properties": 7}, {"properties": {"a": 7}, "required": ["a", 7]}):
         assert render_arguments("x.y", hostile)[0] == "x.y takes:"

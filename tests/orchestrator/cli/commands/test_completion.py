@@ -1,4 +1,4 @@
-"""A shell completes commands and options."""
+"""A shell completes commands and options, and `--help` shows every command in one group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from orchestrator.cli.main import COMMANDS, toolwright
+from orchestrator.cli.main import COMMANDS, GROUPS, toolwright
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -33,3 +33,11 @@ def test_a_shell_is_offered_the_commands(words: str, offered: set[str]) -> None:
     )
     found = {line.partition(",")[2] for line in ran.stdout.decode().splitlines()}
     assert found == offered
+
+
+def test_every_command_is_in_exactly_one_group_of_at_most_eight() -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
+    assert max(map(len, GROUPS.values())) <= 8
+    shown = CliRunner().invoke(toolwright, ["--help"]).output
+    assert [line[:-1] for line in shown.splitlines() if line[:-1] in GROUPS] == list(GROUPS)
+    assert all(f"  {name} " in shown for name in COMMANDS)

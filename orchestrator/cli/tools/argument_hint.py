@@ -1,0 +1,161 @@
+"""What a tool takes, for a person whose call it did not take: its arguments and an example."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from orchestrator.approvals.text import escape_line
+from orchestrator.cli.tools.argument_words import (
+    list_alternatives,
+    list_types,
+    read_words,
+    write_words,
+)
+from sandbox import exactjson
+
+MAX_NAMED = 20
+MAX_WORDS = 120
+MAX_DEPTH = 4
+MAX_SAMPLE = 40
+_TEXTS = {
+    "date": "2026-01-31",
+    "date-time": "2026-01-31T12:00:00Z",
+    "email": "ann@example.org",
+    "hostname": "example.org",
+    "ipv4": "192.0.2.1",
+    "uri": "https://example.org",
+    "uuid": "123e4567-e89b-12d3-a456-426614174000",
+}
+"""Texts of the formats of JSON Schema."""
+_SAMPLES: dict[str, Any] = {
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+
+
+@dataclass(frozen=True)
+class ArgumentNote:
+    """One argument of a tool: its types in words, and its part of the input schema."""
+
+    name: str
+    types: str
+    required: bool
+    description: str
+    schema: Any
+
+
+def list_arguments(schema: Mapping[str, Any]) -> list[ArgumentNote]:
+    """The arguments of a tool, those that are required first."""
+    properties = schema.get("properties")
+    named = properties if isinstance(properties, Mapping) else {}
+    required = _list_required(schema)
+    notes = [_note_argument(str(k), part, k in required, schema) for k, part in named.items()]
+    return sorted(notes, key=lambda note: not note.required)
+
+
+def render_arguments(tool: str, schema: Mapping[str, Any]) -> list[str]:
+    """Lines that name each argument of a tool, whether it is required, and a call that has those
+    that are. The schema is a stranger's: nothing in it is invisible or without bound here.
+    """
+    notes = list_arguments(schema)
+    lines = [_render_argument(note) for note in notes[:MAX_NAMED]]
+    if len(notes) > MAX_NAMED:
+        lines.append(f"  … and {len(notes) - MAX_NAMED} more: toolwright show {tool}")
+    call = render_example_call(tool, schema)
+    return [f"{tool} takes:", *(lines or ["  nothing"]), f"For example: {call}"]
+
+
+def render_example_call(
+    tool: str, schema: Mapping[str, Any], arguments: Mapping[str, Any] | None = None
+) -> str:
+    """A command line that calls a tool with these arguments, or with samples of those that it
+    requires.
+    """
+    if arguments is None:
+        arguments = _build_object(schema, schema, 0)
+    words = write_words(arguments, schema)
+    if not _is_read_as(words, schema, arguments):
+        words = [exactjson.dumps(arguments).decode()]
+    return escape_line(shlex.join(["toolwright", "call", tool, *words]))
+
+
+def _is_read_as(
+    words: Sequence[str], schema: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> bool:
+    """Not so where names of arguments hold what has a meaning in words."""
+    try:
+        return read_words(words, schema, "") == arguments
+    except click.UsageError:
+        return False
+
+
+def build_sample(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
+    """A value such as a schema wants: the one that its description gives as an example, else one of
+    its type.
+    """
+    parts = list_alternatives(schema, root)
+    for about in parts:
+        for key in ("examples", "enum"):
+            if isinstance(about.get(key), list) and about[key]:
+                return about[key][0]
+        for key in ("example", "default", "const"):
+            if key in about:
+                return about[key]
+    kinds = [kind for about in parts for kind in sorted(list_types(about))]
+    kind = next((each for each in kinds if each != "null"), "")
+    if kind == "object" and depth < MAX_DEPTH:
+        whole = next((about for about in parts if "properties" in about), {})
+        return _build_object(whole, root, depth + 1)
+    if kind == "string":
+        return _build_text(parts)
+    if kind in ("integer", "number"):
+        least = next((a["minimum"] for a in parts if _is_number(a.get("minimum"))), None)
+        return _SAMPLES[kind] if least is None or least <= 1 else least
+    return _SAMPLES.get(kind, "text")
+
+
+def _build_object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    """Samples of the members that an object requires."""
+    properties = schema.get("properties")
+    named = properties if isinstance(properties, Mapping) else {}
+    required = _list_required(schema)[:MAX_NAMED]
+    return {name: build_sample(named.get(name), root, depth) for name in required}
+
+
+def _build_text(parts: Sequence[Mapping[str, Any]]) -> str:
+    kept = str(next((about["format"] for about in parts if "format" in about), ""))
+    least = next((about["minLength"] for about in parts if _is_number(about.get("minLength"))), 0)
+    return _TEXTS.get(kept, "text".ljust(min(int(least), MAX_SAMPLE), "x"))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _list_required(schema: Mapping[str, Any]) -> list[str]:
+    required = schema.get("required")
+    named = required if isinstance(required, list) else []
+    return [name for name in named if isinstance(name, str)]
+
+
+def _note_argument(name: str, schema: Any, required: bool, root: Mapping[str, Any]) -> ArgumentNote:
+    parts = list_alternatives(schema, root)
+    kinds = dict.fromkeys(kind for about in parts for kind in sorted(list_types(about)))
+    words = next((str(about["description"]) for about in parts if about.get("description")), "")
+    return ArgumentNote(name, " or ".join(kinds), required, words, schema)
+
+
+def _render_argument(note: ArgumentNote) -> str:
+    facts = ", ".join(filter(None, (note.types, "required" if note.required else "")))
+    words = note.description[:MAX_WORDS]
+    told = f"  {note.name[:60]}{f' ({facts})' if facts else ''}{f': {words}' if words else ''}"
+    return escape_line(told)

@@ -1,0 +1,163 @@
+"""Arguments as words of a command line, read by a tool's input schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from orchestrator.cli.tools.argument_hint import render_example_call
+from orchestrator.cli.tools.argument_words import list_keys, read_words, write_words
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "limit": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "deep": {"type": "boolean"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "ids": {"type": "array", "items": {"type": "integer"}},
+        "id": {"type": ["string", "integer"]},
+        "note": {"type": ["string", "null"]},
+        "level": {"enum": [1, 2]},
+        "filter": {"$ref": "#/$defs/Filter"},
+        "page.size": {"type": "integer"},
+        "labels": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "body": {"type": "string", "contentEncoding": "base64"},
+        "upload": {
+            "anyOf": [
+                {"type": "string", "contentEncoding": "base64"},
+                {
+                    "type": "object",
+                    "properties": {
+                        "base64": {"type": "string", "contentEncoding": "base64"},
+                        "filename": {"type": "string"},
+                    },
+                },
+            ]
+        },
+    },
+    "$defs": {
+        "Filter": {
+            "type": "object",
+            "properties": {
+                "since": {"type": "string"},
+                "max": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+                "inner": {"$ref": "#/$defs/Filter"},
+            },
+            "additionalProperties": False,
+        }
+    },
+    "required": ["name", "limit"],
+    "additionalProperties": False,
+}
+
+
+def read(*words: str, schema: dict[str, Any] = SCHEMA) -> dict[str, Any]:
+    return read_words(words, schema, "EXAMPLE")
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (["name=3"], {"name": "3"}),
+        (["name="], {"name": ""}),
+        (["name=a=b"], {"name": "a=b"}),
+        (["name=@@ann"], {"name": "@ann"}),
+        (["name=null"], {"name": "null"}),
+        (["limit=-3"], {"limit": -3}),
+        (["limit=36893488147419103232"], {"limit": 2**65}),
+        (["ratio=1.5"], {"ratio": 1.5}),
+        (["deep=true"], {"deep": True}),
+        (["level=2"], {"level": 2}),
+        (["tags=a"], {"tags": ["a"]}),
+        (["tags=1", "tags=2"], {"tags": ["1", "2"]}),
+        (['tags=["a", "b"]'], {"tags": ["a", "b"]}),
+        (["ids=1", "ids=2"], {"ids": [1, 2]}),
+        (["id=x7"], {"id": "x7"}),
+        (['id:="7"'], {"id": "7"}),
+        (["id:=7"], {"id": 7}),
+        (["note=text"], {"note": "text"}),
+        (["note:=null"], {"note": None}),
+        (["filter.since=1", "filter.max=3"], {"filter": {"since": "1", "max": 3}}),
+        (["filter.max=null"], {"filter": {"max": None}}),
+        (["filter.inner.inner.max=1"], {"filter": {"inner": {"inner": {"max": 1}}}}),
+        (['filter={"max": 3}'], {"filter": {"max": 3}}),
+        (['filter={"max": 3}', "filter.since=x"], {"filter": {"max": 3, "since": "x"}}),
+        (["page.size=10"], {"page.size": 10}),
+        (["labels.a=1"], {"labels": {"a": 1}}),
+        (["name:=3"], {"name": 3}),
+    ],
+)
+def test_a_value_is_read_by_the_schema_of_its_key(words: list[str], value: dict[str, Any]) -> None:
+    assert read(*words) == value
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["id=7"], ["""'id:="7"'""", "id:=7"]),
+        (["note=null"], ["""'note:="null"'""", "note:=null"]),
+        (["limit=many"], ["limit takes integer", "'many'"]),
+        (["limit=1.5"], ["limit takes integer"]),
+        (["limit=NaN"], ["limit takes integer"]),
+        (["deep=yes"], ["deep takes boolean"]),
+        (["limit=1", "limit=2"], ["takes one value", "given 2"]),
+        (["lmit=1"], ["'lmit'", "Did you mean limit"]),
+        (["filter.sinc=1"], ["'filter.sinc'", "Did you mean filter.since"]),
+        (["name.first=1"], ["'name.first'"]),
+        (["filter.max=1", "filter={}"], ["as a whole and in parts"]),
+        (["limit:=x"], ["limit:=", "not JSON"]),
+        (["name=@./nothere"], ["./nothere cannot be read", "name=@@./nothere"]),
+    ],
+)
+def test_what_is_not_read_says_why_and_comes_with_an_example(
+    words: list[str], told: list[str]
+) -> None:
+    with pytest.raises(click.UsageError) as problem:
+        read(*words)
+    assert [part for part in told if part not in problem.value.message] == []
+    assert problem.value.message.endswith("For example: EXAMPLE")
+
+
+def test_a_file_is_text_json_or_base64_as_its_argument_wants(tmp_path: Path) -> None:
+    text, picture = tmp_path / "x.json", tmp_path / "x.png"
+    text.write_text('{"max": 3}')
+    picture.write_bytes(b"\x89PNG")
+    assert read(f"name=@{text}") == {"name": '{"max": 3}'}
+    assert read(f"filter=@{text}") == {"filter": {"max": 3}}
+    assert read(f"id:=@{text}") == {"id": {"max": 3}}
+    assert read(f"body=@{picture}") == {"body": "iVBORw=="}
+    named = {"base64": "iVBORw==", "filename": "x.png"}
+    assert read(f"upload=@{picture}") == {"upload": named}
+    with pytest.raises(click.UsageError, match="UTF-8"):
+        read(f"name=@{picture}")
+
+
+def test_words_written_for_arguments_are_read_as_these_arguments() -> None:
+    for value in (
+        {"name": "@ann", "limit": 3, "deep": False, "tags": ["a"], "id": "7", "note": None},
+        {"name": "", "filter": {"since": "x", "inner": {"max": None}}, "id": 7, "ids": []},
+    ):
+        assert read(*write_words(value, SCHEMA)) == value
+    assert render_example_call("a.b", SCHEMA) == "toolwright call a.b name=text limit=1"
+
+
+def test_the_keys_of_a_schema_that_holds_itself_end_and_hostile_schemas_have_none() -> None:
+    keys = list_keys(SCHEMA)
+    assert {"name", "page.size", "filter.since", "filter.inner.max"} <= set(keys)
+    assert len(keys) <= 500
+    for hostile in ({"properties": 7}, {"properties": {"a": 7}}, {"$ref": "#/$defs/x", "$defs": 7}):
+        assert set(list_keys(hostile)) <= {"a"}
+    looping = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}
+    assert list_keys(looping) == []
+
+
+def test_a_tool_whose_schema_is_not_known_gets_texts_and_what_is_said_to_be_json() -> None:
+    open_schema = {"additionalProperties": True}
+    assert read("a=x", "b:=3", "c.d=y", schema=open_schema) == {"a": "x", "b": 3, "c": {"d": "y"}}
+    assert json.dumps(read("a=1x", schema=open_schema)) == '{"a": "1x"}'
