@@ -21,8 +21,8 @@ from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import is_met
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import sign_audit
+from orchestrator.calling import CallParts, open_call_parts
 from orchestrator.chores import (
-    clean_up_dead,
     encode_tools,
     run_chores,
     sweep_dead,
@@ -45,15 +45,9 @@ from orchestrator.forging.proving import DraftProver
 from orchestrator.forging.review import Review
 from orchestrator.forging.rounds import AuthorLoop
 from orchestrator.forging.secret_scan import SecretScan
-from orchestrator.gateway.admission import Admission
-from orchestrator.gateway.approved_writes import ApprovalRequester, ApprovedWrites
-from orchestrator.gateway.audit_writer import CallWriter
-from orchestrator.gateway.brokers import BrokerFactory
+from orchestrator.gateway.approved_writes import ApprovedWrites
 from orchestrator.gateway.catalog import Catalog
 from orchestrator.gateway.dispatch import Dispatch
-from orchestrator.gateway.engine import Engine
-from orchestrator.gateway.execute import Execution
-from orchestrator.gateway.record import CallRecorder
 from orchestrator.gateway.sessions import ReadSessions
 from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
 from orchestrator.healing.awaited import AwaitedRepairs
@@ -80,7 +74,6 @@ from registry.models import Job
 from registry.secrets.vault import Vault
 from registry.sessions.kept_results import KeepLimits
 from registry.store import Store
-from sandbox.budget import build_process_budget
 from sandbox.errors import PackageUnusable
 from sandbox.killswitch import KillSwitch
 from sandbox.packages.download import download_tarball, find_registry_origin
@@ -188,7 +181,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
     async with AsyncExitStack() as stack:
         ground = await stack.enter_async_context(open_context(settings))
         stack.callback(sign_audit, settings, ground.store.audit)
-        calling = await _open_call_parts(ground, stack)
+        calling = await open_call_parts(ground, stack)
         app = _assemble_app(ground, calling, _open_forge_parts(ground, calling, stack), patient)
         dispatch = app.dispatch
         for begun in (app.approved.begun, dispatch.writing, dispatch.nested.writing):
@@ -202,60 +195,6 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
 
 
 @dataclass(frozen=True)
-class _CallParts:
-    """What calls of registered servers take."""
-
-    outfit: GrantedEnvironmentProvider
-    engine: Engine
-    brokers: BrokerFactory
-    sessions: ReadSessions
-    ledger: CallWriter
-    dispatch: Dispatch
-
-
-async def _open_call_parts(ground: Context, stack: AsyncExitStack) -> _CallParts:
-    """What died before is cleaned up once the engine is there, and before anything is called."""
-    settings, store, upstream = ground.settings, ground.store, ground.network.open_upstream
-    common = (ground.consents, ground.vault, upstream, ground.throttle, ground.kill_switch)
-    outfit = GrantedEnvironmentProvider(*common, ground.footnotes)
-    engine = await stack.enter_async_context(
-        Engine(
-            settings.of_engine,
-            ground.process,
-            ground.kill_switch,
-            structlog.get_logger().info,
-            outfit,
-        )
-    )
-    await asyncio.to_thread(clean_up_dead, store, ground.shelf, settings.instance)
-    brokers = BrokerFactory(
-        *common,
-        private=settings.of_engine.private,
-        footnotes=ground.footnotes,
-        memory=build_process_budget(settings.calls_mb),
-    )
-    sessions = ReadSessions(
-        engine, brokers.build_read_broker, settings.idle_seconds, brokers.find_held_grants
-    )
-    stack.push_async_callback(sessions.close)
-    ledger = CallWriter(store, ground.roster.update_standing)
-    stack.push_async_callback(ledger.write_count)
-    stack.push_async_callback(ledger.close)
-    dispatch = Dispatch(
-        store,
-        ledger,
-        ground.roster,
-        Admission(store.rules, ground.signed_policy, ground.kill_switch),
-        Execution(store.servers, ground.roster, sessions, engine, brokers),
-        ApprovalRequester(store.approvals, brokers, ground.roster, settings.approval_seconds),
-        CallRecorder(store.calls, ledger, engine, ground.process),
-        ground.kill_switch,
-        ground.process,
-    )
-    return _CallParts(outfit, engine, brokers, sessions, ledger, dispatch)
-
-
-@dataclass(frozen=True)
 class _ForgeParts:
     """What making servers takes."""
 
@@ -265,7 +204,7 @@ class _ForgeParts:
     jobs: ForgeJobRunner
 
 
-def _open_forge_parts(ground: Context, calling: _CallParts, stack: AsyncExitStack) -> _ForgeParts:
+def _open_forge_parts(ground: Context, calling: CallParts, stack: AsyncExitStack) -> _ForgeParts:
     store, shelf, vault, consents = ground.store, ground.shelf, ground.vault, ground.consents
     engine, kill_switch = calling.engine, ground.kill_switch
     services = ServiceFinder(consents, _build_directory_settings(ground.settings))
@@ -317,10 +256,10 @@ def _build_directory_settings(settings: Settings) -> DirectorySettings:
     )
 
 
-def _assemble_app(ground: Context, calling: _CallParts, making: _ForgeParts, patient: bool) -> App:
+def _assemble_app(ground: Context, calling: CallParts, making: _ForgeParts, patient: bool) -> App:
     """The parts, with those that know each other made known to each other."""
     store, roster, dispatch = ground.store, ground.roster, calling.dispatch
-    healing = Healing(store, making.forge, roster.forget_servers, roster.is_on_trial)
+    healing = Healing(store, ground.shelf, roster.forget_servers, roster.is_on_trial)
     app = App(
         ground.settings,
         ground.process,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from itertools import count
 
 import structlog
@@ -17,20 +17,17 @@ from orchestrator.forging.edits import EditWatcher
 from orchestrator.gateway.sessions import ReadSessions
 from orchestrator.healing.drift import Drift
 from orchestrator.jobs.runner import JobRunner
-from orchestrator.processes.kill import is_alive
 from orchestrator.processes.memory import return_freed_memory
 from orchestrator.processes.signals import Signals
 from orchestrator.processes.watchdog import LoopWatchdog
+from orchestrator.recovery import clean_up_dead
 from registry.audit.heads import HeadSigner
 from registry.errors import RegistryError
-from registry.processes import ProcessTable
 from registry.search.encoder import is_installed
 from registry.secrets.signing import compute_fingerprint
 from registry.servers.bundles import Bundles
 from registry.store import Store
-from sandbox.engines.docker.containers import remove_container
-from sandbox.engines.docker.engine import LABEL, connect_engine, list_containers
-from sandbox.errors import EngineUnavailable, SandboxError
+from sandbox.errors import SandboxError
 from sandbox.killswitch import KillSwitch
 
 CHORE_SECONDS = 5.0
@@ -43,34 +40,6 @@ ENCODED_AT_ONCE = 16
 ENCODE_PAUSE_SECONDS = 0.2
 
 log = structlog.get_logger()
-
-
-def clean_up_dead(store: Store, shelf: Bundles, instance: str) -> tuple[str, ...]:
-    """Clean up after processes that died: their calls, jobs, containers and half-written files.
-
-    Returns the ids of the dead processes.
-    """
-    dead = tuple(p.id for p in store.processes.find() if not is_alive(p))
-    now = time.time()
-    store.calls.settle_unknown(dead, now)
-    shelf.recover_files()
-    store.jobs.requeue_orphans(dead, now)
-    with suppress(EngineUnavailable):
-        _remove_dead_sandboxes(store.processes, instance)
-    for process in dead:
-        store.processes.remove(process)
-    return dead
-
-
-def _remove_dead_sandboxes(processes: ProcessTable, instance: str) -> None:
-    """Remove the sandboxes of processes that died, or that ended while the engine was away."""
-    with closing(connect_engine()) as client:
-        # Processes are stored before their first sandbox is made, so these are asked for later.
-        found = list_containers(client, instance=instance)
-        alive = {process.id for process in processes.find() if is_alive(process)}
-        for container in found:
-            if container["Labels"][f"{LABEL}.process"] not in alive:
-                remove_container(client.api, container["Id"])
 
 
 async def take_up_work(

@@ -127,6 +127,16 @@ def test_commands_that_only_look_load_nothing_that_runs_or_forges() -> None:
     assert not set(UNSHOWN) & set(loaded.stdout.split())
 
 
+def test_the_command_that_calls_loads_nothing_that_forges() -> None:
+    program = "import sys, orchestrator.cli.commands.call; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    names = loaded.stdout.split()
+    forging = ("forge.compiler", "forge.readers", "sandbox.stages", "orchestrator.forging", "mcp")
+    assert [name for name in names if name.startswith(forging)] == []
+
+
 def test_the_import_contracts_hold() -> None:
     """The layers of pyproject.toml, and which modules of a sub-package others may import."""
     checked = subprocess.run(

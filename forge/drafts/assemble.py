@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from forge.drafts.draft import Draft
+from forge.drafts.gains import format_reference
 from forge.naming import name_server, to_snake_case
 from forge.text import sanitize_line
 from sandbox.bundle.apispec import APISpec
 from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
-from sandbox.bundle.permissions import is_permission_request
 
 MAX_WORDS = 4
 DESCRIBED = 300
@@ -33,11 +33,6 @@ class Purpose:
     prompt_digest: str
     author: str = "client"
     model: str = ""
-
-
-def format_reference(bundle: Bundle) -> str:
-    """Format the reference by which descendants name a bundle: `name@version:digest`."""
-    return f"{bundle.name}@{bundle.version}:{bundle.compute_digest()}"
 
 
 def build_bundle(
@@ -107,34 +102,6 @@ def _select_called_operations(
     operations = spec.operations if spec else ()
     kept = tuple(o for o in operations if o.id in called or (o.method.upper(), o.url) in asked)
     return replace(spec, operations=kept) if spec and kept else None
-
-
-def list_gains(bundle: Bundle, parent: Bundle | None) -> tuple[str, ...]:
-    """List in words what a bundle may do and its parent may not: permissions, requests,
-    credentials, and writes that became reads or less destructive. Without a parent, all that it
-    may do.
-    """
-    return tuple(_iterate_gains(bundle, parent))
-
-
-def _iterate_gains(bundle: Bundle, parent: Bundle | None) -> Iterator[str]:
-    yield from sorted({*bundle.permissions} - {*(parent.permissions if parent else ())})
-    before = parent.tools if parent else ()
-    asked = {request for tool in before for request in tool.requests}
-    written = {r for tool in before if tool.access == "write" for r in tool.requests}
-    erasing = {r for tool in before if tool.destructive for r in tool.requests}
-    for tool in bundle.tools:
-        for request in tool.requests:
-            if is_permission_request(request):
-                continue  # Its permission says as much.
-            if request not in asked:
-                yield f"{request.method} {request.url[:200]}"
-            elif tool.access == "read" and request in written:
-                yield f"{tool.name} as a tool that only reads"
-            elif not tool.destructive and request in erasing:
-                yield f"{tool.name} as a tool that destroys nothing"
-    known = parent.credentials if parent else ()
-    yield from (f"the credential {c.name}" for c in bundle.credentials if c not in known)
 
 
 def choose_name(task: str, parent: str, taken: Collection[str]) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 
-from forge.drafts.assemble import DESCRIBED, choose_name, format_reference
+from forge.drafts.assemble import DESCRIBED, choose_name
 from forge.drafts.brief import MAX_NEAR, Brief, NearTool
+from forge.drafts.gains import format_reference
 from forge.text import sanitize_line
 from orchestrator.errors import ForgeFailed
 from orchestrator.forging.authors.choice import WRITERS

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from forge.drafts.assemble import list_gains
 from forge.drafts.brief import Brief
+from forge.drafts.gains import list_gains
 from orchestrator.forging.descriptions import check_hosts
 from orchestrator.forging.draft_checks import ASKED_BY_PERSON
 from orchestrator.forging.forge import Forge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forge.drafts.assemble import list_gains
+from forge.drafts.gains import list_gains
 from orchestrator.forging.descriptions import SUBMITTED
 from orchestrator.gateway.brokers import find_origins
 from registry.database.canonical import hash_text, to_canonical_json

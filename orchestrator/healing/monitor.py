@@ -13,7 +13,6 @@ import structlog
 
 from forge.errors import ForgeError
 from orchestrator.errors import OrchestratorError
-from orchestrator.forging.forge import Forge
 from orchestrator.healing.versions import find_version, plan_rollback, roll_back
 from registry.errors import RegistryError, RowNotFound
 from registry.health.canary import CanaryTrial
@@ -68,7 +67,7 @@ class Healing:
     """
 
     store: Store
-    forge: Forge
+    shelf: Bundles
     changed: Callable[[], None]
     on_trial: Callable[[str], bool]
     now: Callable[[], float] = time.time
@@ -98,14 +97,14 @@ class Healing:
 
     def _take_back_version(self, trial: CanaryTrial) -> None:
         """Go back to the version before; a person has to where that may do more than this one."""
-        plan = plan_rollback(self.store.servers, self.forge.shelf, trial.entry, trial.previous)
+        plan = plan_rollback(self.store.servers, self.shelf, trial.entry, trial.previous)
         new, old = trial.new, trial.old
         reason = f"{new.failed} of {new.total} failed, {old.failed} of {old.total} before"
         if plan.gains:
             reason = f"{reason}; `toolwright rollback {trial.entry}` wants the PIN"
             self.store.servers.set_state(trial.entry, "quarantined", self.now(), "trial", reason)
             return
-        roll_back(self.store, self.forge.shelf, plan, "trial", reason, self.now())
+        roll_back(self.store, self.shelf, plan, "trial", reason, self.now())
 
     def _record_cause(self, call: Invocation) -> None:
         entry = self.store.servers.get(call.entry)
@@ -115,7 +114,7 @@ class Healing:
             return
         if call.fault == "unclear" and self.store.standings.get(call.entry).suspected:
             self.open_check(call)
-        cause = diagnose_call(self.store.servers, self.forge.shelf, call)
+        cause = diagnose_call(self.store.servers, self.shelf, call)
         if cause is None or not cause.repair:
             return
         where = cause.host if cause.repair == "rate" else call.tool

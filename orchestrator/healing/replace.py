@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from forge.compiler.compile import remove_operations
-from forge.drafts.assemble import format_reference
+from forge.drafts.gains import format_reference
 from orchestrator.errors import GainsUndecided, RepairFailed
 from orchestrator.forging.forge import Forge
 from orchestrator.forging.order import ForgeStep, Report

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from forge.drafts.assemble import format_reference, list_gains
+from forge.drafts.gains import format_reference, list_gains
 from orchestrator.errors import OrchestratorError
 from registry.errors import RowNotFound
 from registry.models import Entry, EntryState, build_entry

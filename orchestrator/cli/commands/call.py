@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from orchestrator import views
-from orchestrator.app import open_app
 from orchestrator.approvals.accounts import choose_account
+from orchestrator.calling import open_caller
 from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.identifiers import ArgumentWord, StoredName, load_input_schema
@@ -100,13 +100,13 @@ def _read_arguments(tool: str, given: tuple[str, ...]) -> Mapping[str, Any]:
 
 async def _call_tool(settings: Settings, call: Call, quiet: bool) -> tuple[Reply, list[str]]:
     """What came of it, and where the tool did not take its arguments what it takes."""
-    async with open_shown(open_app(settings, "call"), quiet) as app:
+    async with open_shown(open_caller(settings, "call"), quiet) as caller:
         with WorkingLine(call.name, quiet):
-            reply = await app.dispatch.call_tool(call)
+            reply = await caller.dispatch.call_tool(call)
         failure = reply.outcome.failure if isinstance(reply, Done) else None
         if failure is None or failure.kind != "arguments":
             return reply, []
-        schema = app.roster.find_tool(call.server, call.tool).input_schema
+        schema = caller.roster.find_tool(call.server, call.tool).input_schema
         return reply, render_arguments(call.name, schema)
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.drafts.assemble import Purpose, build_bundle, choose_name, format_reference, list_gains
+from forge.drafts.assemble import Purpose, build_bundle, choose_name
 from forge.drafts.brief import EXAMPLE
 from forge.drafts.draft import MAX_CODE, MAX_TOOLS, Draft, parse_draft
+from forge.drafts.gains import format_reference, list_gains
 from sandbox.bundle.example import Example
 from sandbox.bundle.model import Bundle, RequestPattern, parse_files, read_bundle, render_files
 from sandbox.schemas.validator import SchemaViolation

@@ -1,0 +1,109 @@
+"""What calls of registered servers take, built without what forges; a process that only calls."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from orchestrator.approvals.signing_key import sign_audit
+from orchestrator.context import Context, open_context, register_process
+from orchestrator.gateway.admission import Admission
+from orchestrator.gateway.approved_writes import ApprovalRequester
+from orchestrator.gateway.audit_writer import CallWriter
+from orchestrator.gateway.brokers import BrokerFactory
+from orchestrator.gateway.catalog import Catalog
+from orchestrator.gateway.dispatch import Dispatch
+from orchestrator.gateway.engine import Engine
+from orchestrator.gateway.execute import Execution
+from orchestrator.gateway.record import CallRecorder
+from orchestrator.gateway.sessions import ReadSessions
+from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
+from orchestrator.healing.monitor import Healing
+from orchestrator.recovery import clean_up_dead
+from orchestrator.settings import Settings
+from sandbox.budget import build_process_budget
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The parts of a process that calls tools and does nothing else, made by `open_caller`."""
+
+    roster: Catalog
+    dispatch: Dispatch
+
+
+@asynccontextmanager
+async def open_caller(settings: Settings, kind: str) -> AsyncIterator[Caller]:
+    """A process that calls tools: what fails is counted, and repairs are queued for others."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    async with AsyncExitStack() as stack:
+        ground = await stack.enter_async_context(open_context(settings))
+        stack.callback(sign_audit, settings, ground.store.audit)
+        parts = await open_call_parts(ground, stack)
+        roster, dispatch = ground.roster, parts.dispatch
+        healing = Healing(ground.store, ground.shelf, roster.forget_servers, roster.is_on_trial)
+        parts.ledger.stored = healing.record_call
+        for begun in (dispatch.writing, dispatch.nested.writing):
+            stack.push_async_callback(begun.close)
+        stack.enter_context(ground.pulse.watch_signals())
+        register_process(ground.store.processes, ground.process, kind)
+        yield Caller(roster, dispatch)
+
+
+@dataclass(frozen=True)
+class CallParts:
+    """What calls of registered servers take."""
+
+    outfit: GrantedEnvironmentProvider
+    engine: Engine
+    brokers: BrokerFactory
+    sessions: ReadSessions
+    ledger: CallWriter
+    dispatch: Dispatch
+
+
+async def open_call_parts(ground: Context, stack: AsyncExitStack) -> CallParts:
+    """What died before is cleaned up once the engine is there, and before anything is called."""
+    settings, store, upstream = ground.settings, ground.store, ground.network.open_upstream
+    common = (ground.consents, ground.vault, upstream, ground.throttle, ground.kill_switch)
+    outfit = GrantedEnvironmentProvider(*common, ground.footnotes)
+    engine = await stack.enter_async_context(
+        Engine(
+            settings.of_engine,
+            ground.process,
+            ground.kill_switch,
+            structlog.get_logger().info,
+            outfit,
+        )
+    )
+    await asyncio.to_thread(clean_up_dead, store, ground.shelf, settings.instance)
+    brokers = BrokerFactory(
+        *common,
+        private=settings.of_engine.private,
+        footnotes=ground.footnotes,
+        memory=build_process_budget(settings.calls_mb),
+    )
+    sessions = ReadSessions(
+        engine, brokers.build_read_broker, settings.idle_seconds, brokers.find_held_grants
+    )
+    stack.push_async_callback(sessions.close)
+    ledger = CallWriter(store, ground.roster.update_standing)
+    stack.push_async_callback(ledger.write_count)
+    stack.push_async_callback(ledger.close)
+    dispatch = Dispatch(
+        store,
+        ledger,
+        ground.roster,
+        Admission(store.rules, ground.signed_policy, ground.kill_switch),
+        Execution(store.servers, ground.roster, sessions, engine, brokers),
+        ApprovalRequester(store.approvals, brokers, ground.roster, settings.approval_seconds),
+        CallRecorder(store.calls, ledger, engine, ground.process),
+        ground.kill_switch,
+        ground.process,
+    )
+    return CallParts(outfit, engine, brokers, sessions, ledger, dispatch)
