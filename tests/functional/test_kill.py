@@ -96,8 +96,8 @@ def test_a_process_that_does_not_answer_is_killed_with_its_sandboxes(
     until(lambda: cut(harbour), "the API saw its connection closed")
     assert home.containers() == 0
     with Peer(home, "serve", "--no-control") as next_one, home.store() as store:
-        assert deaf.process.pid not in [process.pid for process in store.processes.find()]
         assert next_one.value("status")["frozen"]
+        assert deaf.process.pid not in [process.pid for process in store.processes.find()]
     assert home.post("/unfreeze", pin="wrong-one").status_code == 403
     assert served.value("status")["frozen"]
     unfreeze(home, served)
