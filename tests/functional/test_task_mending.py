@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from orchestrator.app import open_app
+from orchestrator.forging.order import extract_order
 from orchestrator.settings import Settings, load_settings
 from orchestrator.tasks.run.state import MAX_CALLS
 from registry.models import Job
@@ -114,12 +115,17 @@ def test_two_steps_that_nothing_does_have_a_server_made_each(
             for site in (zones, owners):
                 allow(settings, app.store, site.url)
             here = Asking(app, settings, zones, owners)
-            job = await here.do("list the zones; count the owners")
+            words = "list the zones; count the owners"
+            job = await here.do(words)
             for _ in range(8):
                 if job.state != "waiting":
                     break
                 job = await here.answer(job, **reply(get_question(job)))
             assert len(app.store.servers.find_summaries()) == 2
+            kept = app.store.jobs.get(job.id).request
+            # What is written for a step is held to the step's words; the run keeps its own.
+            assert (kept["task"], "source" in kept) == (words, False)
+            assert extract_order(kept)["task"] == "count the owners"
             return job
 
     def reply(question: dict[str, Any]) -> dict[str, Any]:
