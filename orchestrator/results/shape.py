@@ -100,6 +100,14 @@ def cut_text(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def cut_bytes(text: str, most: int) -> str:
+    """A text of at most `most` bytes of UTF-8, the last an ellipsis where it was longer."""
+    written = text.encode("utf-8", "replace")
+    if len(written) <= most:
+        return text
+    return written[: max(0, most - 3)].decode("utf-8", "ignore") + "…" if most >= 3 else ""
+
+
 def _describe_values(values: list[Any]) -> str:
     """The types of values that stand in the same place, in words."""
     kinds = sorted({_name_type(each) for each in values})

@@ -142,8 +142,8 @@ class Making:
 
     def _suggest(self, state: RunState) -> RunState:
         step = get_step(state)
-        candidates = step.get("candidates") or []
-        return {"result": {"state": "suggested", "candidates": candidates}}
+        shown = questions.shorten_candidates(step.get("candidates") or [])
+        return {"result": {"state": "suggested", "candidates": shown}}
 
     def _refuse(self, state: RunState, reason: str) -> RunState:
         step = get_step(state)

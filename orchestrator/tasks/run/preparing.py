@@ -160,7 +160,8 @@ class Preparing:
             decide_step, self.context.parts, step["task"], routed, made, state.get("source", "")
         )
         if decided.decision.kind == "answer":
-            return {"result": build_nothing(decided.candidates, decided.decision.reasons)}
+            shown = questions.shorten_candidates(decided.candidates)
+            return {"result": build_nothing(shown, decided.decision.reasons)}
         changes = _decided(step, decided)
         if changes["choice"] == "confirm" and await self._may_choose(changes["reasons"]):
             # The endpoint is asked in place of whoever asked for the task.
