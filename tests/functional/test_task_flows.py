@@ -128,14 +128,17 @@ def test_words_that_mean_an_earlier_answer_fill_in_a_call_that_is_shown_before_i
         await here.app.dispatch.ledger.wait_written()
         asked = await here.do("list the records of the second one", session="mine")
         question = get_question(asked)
-        if question["kind"] == "choose":
-            asked = await here.answer(asked, tool="zones.list_records")
-            question = get_question(asked)
-        assert question["kind"] == "confirm"
+        assert (question["kind"], question["shown"]["tool"]) == ("confirm", "zones.list_records")
         assert question["shown"]["arguments"] == {"zone_id": "z-0815"}
         assert "the second one" in question["shown"]["why"][0]
         assert zones.paths == ["/zones"]
         assert get_answer(await here.answer(asked, confirm=True)) == RECORDS
+        # Words that say nothing else mean the tool that takes what they mention.
+        pointed = get_question(await here.do("show the first one", session="mine"))
+        assert (pointed["kind"], pointed["shown"]["tool"]) == ("confirm", "zones.list_records")
+        assert pointed["shown"]["arguments"] == {"zone_id": "z-4711"}
+        other = await here.do("show the invoices of the first one", session="mine")
+        assert get_question(other)["kind"] != "confirm"
         stranger = await here.do("list the records of the second one", session="theirs")
         assert "z-0815" not in str(stranger.result)
 
