@@ -126,6 +126,12 @@ def test_words_that_mean_an_earlier_answer_fill_in_a_call_that_is_shown_before_i
     async def story(here: Asking) -> None:
         await keep_zones(here)
         await here.app.dispatch.ledger.wait_written()
+        # Words that say nothing else mean the tool that takes what they mention.
+        pointed = get_question(await here.do("show the first one", session="mine"))
+        assert (pointed["kind"], pointed["shown"]["tool"]) == ("confirm", "zones.list_records")
+        assert pointed["shown"]["arguments"] == {"zone_id": "z-4711"}
+        other = await here.do("show the invoices of the first one", session="mine")
+        assert get_question(other)["kind"] != "confirm"
         asked = await here.do("list the records of the second one", session="mine")
         question = get_question(asked)
         assert (question["kind"], question["shown"]["tool"]) == ("confirm", "zones.list_records")
@@ -133,12 +139,6 @@ def test_words_that_mean_an_earlier_answer_fill_in_a_call_that_is_shown_before_i
         assert "the second one" in question["shown"]["why"][0]
         assert zones.paths == ["/zones"]
         assert get_answer(await here.answer(asked, confirm=True)) == RECORDS
-        # Words that say nothing else mean the tool that takes what they mention.
-        pointed = get_question(await here.do("show the first one", session="mine"))
-        assert (pointed["kind"], pointed["shown"]["tool"]) == ("confirm", "zones.list_records")
-        assert pointed["shown"]["arguments"] == {"zone_id": "z-4711"}
-        other = await here.do("show the invoices of the first one", session="mine")
-        assert get_question(other)["kind"] != "confirm"
         stranger = await here.do("list the records of the second one", session="theirs")
         assert "z-0815" not in str(stranger.result)
 
