@@ -41,7 +41,6 @@ DEAD_SHARE = 8
 SHARES = (0.8, 0.6, 0.4, 0.2, 0.0)
 """Of the best evidence: the best tools are looked for among those above one of them."""
 _INTEGERS, _FLOATS = "q", "f"
-_PLACE_BITS = 32
 _NO_SLOTS: array[int] = array("i")
 
 
@@ -238,15 +237,9 @@ class _StemTable:
         slots = numpy.repeat(numpy.arange(len(rows), dtype=numpy.int32), sizes)
         if not len(keys):
             return
-        order = numpy.argsort(keys)
+        order = numpy.argsort(keys, kind="stable")
         keys = keys[order]
         changes = keys[1:] != keys[:-1]
-        # Two sorts that keep no order are faster than one that does: the second is of numbers that
-        # say both where a stem begins and where its entry was.
-        groups = numpy.concatenate(([0], numpy.cumsum(changes, dtype=numpy.int64)))
-        placed = (groups << _PLACE_BITS) | order
-        placed.sort()
-        order = placed & ((1 << _PLACE_BITS) - 1)
         self._loaded = slots[order], worths[order]
         starts = numpy.concatenate(([0], numpy.flatnonzero(changes) + 1))
         ends = [*starts[1:].tolist(), len(keys)]
