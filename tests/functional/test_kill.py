@@ -110,7 +110,11 @@ def test_a_forge_that_was_stopped_leaves_nothing_and_can_be_started_again(
     with held_api() as pages:
         home.person("source", "allow", pages.url.removeprefix("http://"))
         order = {"task": "read a", "source": f"{pages.url}/openapi.json", "name": "later"}
-        job = served.value("forge", **order)["job"]
+        # Who asks for progress is told the job at once.
+        told = {"name": "forge", "arguments": order, "_meta": {"progressToken": "later"}}
+        begun = served.request("tools/call", told)["result"]["structuredContent"]
+        assert begun["state"] == "queued"
+        job = begun["job"]
         until(lambda: "/a" in pages.paths, "its sandbox asks the API")
         killed = home.post("/kill", by="test").json()
         assert (killed["sigkilled"], killed["left"]) == (0, 0)
