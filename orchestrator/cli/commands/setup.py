@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 
 import click
@@ -15,29 +13,20 @@ from orchestrator.approvals.signing_key import open_key
 from orchestrator.cli.clients.clients import CLIENTS, configure_client, describe_machine
 from orchestrator.cli.enroll import choose_pin, record_key, replace_pin, replace_signing_key
 from orchestrator.cli.next_steps import print_next_commands, read_home_state
+from orchestrator.cli.preparation import prepare_engine, read_new_pin
 from orchestrator.cli.terminal import (
     ask_pin,
     engine_option,
     pin_option,
     print_text,
-    read_line,
     read_pin,
     report_errors,
 )
 from orchestrator.errors import WrongPin
 from orchestrator.settings import Settings, load_settings
 from registry.audit.search import AuditTable
-from registry.secrets.pin import MIN_LENGTH
 from registry.secrets.signing import compute_fingerprint
 from registry.store import Store
-from sandbox.engines.docker.engine import connect_engine
-from sandbox.engines.docker.image import build_base
-from sandbox.errors import EngineUnavailable
-
-PIN_RULES = (
-    f"A PIN of at least {MIN_LENGTH} characters approves writes and grants. Nobody can read it "
-    "back: without it nothing can be approved. Keep it where no program of yours reads it."
-)
 
 
 @click.command("setup")
@@ -88,7 +77,7 @@ def setup_command(
                 present_pin_file if change_pin else None,
                 change_pin,
             )
-    _prepare_engine(settings)
+    print_text(prepare_engine(settings))
     if not engine_only:
         for line in _list_found_clients():
             print_text(line)
@@ -119,13 +108,7 @@ def _set_up_pin(
             "PIN: none yet. Run `toolwright setup` at a terminal, or give --pin-file.", "yellow"
         )
         return
-    if pin_file is None:
-        print_text(PIN_RULES)
-    pin = (
-        read_line(pin_file)
-        if pin_file
-        else click.prompt("Choose a PIN", hide_input=True, confirmation_prompt=True)
-    )
+    pin = read_new_pin(pin_file)
     if signer is None:
         signer = choose_pin(settings, audit, pin)
     else:
@@ -147,25 +130,3 @@ def _set_up_key(settings: Settings, pin_file: Path | None, replace: bool) -> Non
         )
         record_key(settings, store.audit, signer)
     print_text(f"your decisions are signed with the key {compute_fingerprint(signer.public)}")
-
-
-def _prepare_engine(settings: Settings) -> None:
-    """Build Docker's base image; where no Docker answers, the WASM engine's component."""
-    if settings.engine != "wasm":
-        try:
-            _build_image()
-            return
-        except EngineUnavailable as error:
-            if settings.engine == "docker":
-                raise
-            print_text(f"{error}\nServers will run on the embedded WASM engine.", "yellow")
-    # Loading wasmtime and its tools is only for who needs them.
-    wasm = importlib.import_module("sandbox.engines.wasm.component")
-    component = wasm.build_component(settings.cache, lambda line: print_text(line, "dim"))
-    print_text(f"WASM component: {component.digest[:12]}")
-
-
-def _build_image() -> None:
-    with closing(connect_engine()) as client:
-        image = build_base(client, lambda line: print_text(line, "dim"))
-    print_text(f"base image: {image.reference}")
