@@ -212,7 +212,7 @@ def test_a_server_that_cannot_be_registered_leaves_its_client_and_the_vault_as_t
     assert open_vault(settings).get("notes", "KEY") is None
     assert read_records(settings) == []
     with Store.open(settings.database_url) as store:
-        assert store.servers.find() == []
+        assert list(store.servers.find()) == []
 
 
 def test_another_value_in_the_vault_is_never_replaced(
