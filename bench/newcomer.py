@@ -16,6 +16,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import subprocess
 import sys
@@ -33,15 +34,19 @@ NO_ENGINE = "unix:///nonexistent/docker.sock"
 ANSWERS = (("Choose a PIN", PIN), ("confirmation", PIN), ("[y/N]", "y"), ("PIN", PIN))
 PARTS = ("building the WASM component", "WASM component:", "building toolwright-base", "[y/N]")
 """What stands at the terminal where a part of a command ends and the next one begins."""
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _PROGRAMS = ("pipx ", "uvx ", "toolwright ")
 
 
 @dataclass(frozen=True)
 class TypedCommand:
-    """A command that ended: `moments` are seconds from its start until a text stood there."""
+    """A command that ended: `moments` are seconds from its start until a text stood there, `cpu`
+    the processor seconds of all that it started.
+    """
 
     command: str
     seconds: float
+    cpu: float
     shown: str
     status: int
     moments: Mapping[str, float]
@@ -68,7 +73,7 @@ def read_commands(readme: str) -> tuple[str, ...]:
 def type_command(command: str, environment: Mapping[str, str], place: Path) -> TypedCommand:
     """Type a command into a shell and answer what it asks, until it ends."""
     parent, child = pty.openpty()
-    begun, shown, asked_from = time.monotonic(), "", 0
+    begun, worked, shown, asked_from = time.monotonic(), _read_cpu(), "", 0
     answers, moments = list(ANSWERS), dict[str, float]()
     with subprocess.Popen(
         ["bash", "-c", command],
@@ -92,7 +97,14 @@ def type_command(command: str, environment: Mapping[str, str], place: Path) -> T
                 asked_from = len(shown)
         status = process.wait(SECONDS)
     os.close(parent)
-    return TypedCommand(command, time.monotonic() - begun, shown, status, moments)
+    seconds, cpu = time.monotonic() - begun, _read_cpu() - worked
+    return TypedCommand(command, seconds, cpu, shown, status, moments)
+
+
+def _read_cpu() -> float:
+    """Processor seconds of all ended children."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _read_terminal(terminal: int) -> str:
@@ -149,8 +161,11 @@ def prepare_machine(place: Path, with_docker: bool) -> dict[str, str]:
 
 
 def print_command(typed: TypedCommand) -> None:
-    print(f"$ {typed.command}\n{typed.shown.rstrip()}")
-    print(f"--- {typed.seconds:.1f} s, exit {typed.status}", end="")
+    print(f"$ {typed.command}")
+    for line in _CONTROL.sub("", typed.shown).rstrip().split("\n"):
+        # What a line that is written again and again, such as a spinner's, ends as.
+        print(line.rstrip("\r").rpartition("\r")[2])
+    print(f"--- {typed.seconds:.1f} s, {typed.cpu:.1f} s of CPU, exit {typed.status}", end="")
     for text, moment in typed.moments.items():
         print(f"; {text!r} after {moment:.1f} s", end="")
     print(flush=True)
@@ -184,7 +199,8 @@ def main() -> None:
         with serve_harbour(port[1], place / "requests.jsonl"):
             done = type_all(commands, environment, place)
     total = sum(each.seconds for each in done)
-    print(f"{len(done)} of {len(commands)} commands, {total:.1f} s")
+    cpu = sum(each.cpu for each in done)
+    print(f"{len(done)} of {len(commands)} commands, {total:.1f} s, {cpu:.1f} s of CPU")
     raise SystemExit(len(done) < len(commands) or done[-1].status)
 
 

@@ -290,7 +290,7 @@ def test_a_clients_own_server_goes_behind_the_gate_with_its_secret_and_comes_bac
     assert "good mood" not in config.read_text() + told
     shown = home.read("show", "shy_one")
     assert shown["permissions"] == ["env:MOOD", f"fs:{data}:ro"]
-    assert [tool["description"] for tool in shown["tools"]] == ["Tells a good mood."]
+    assert [(tool["name"], tool["access"]) for tool in shown["tools"]] == [("get_mood", "read")]
     assert text(call(peer, "shy_one.get_mood")) == "fine"
     own.person("import-clients", "--undo")
     assert json.loads(config.read_text())["mcpServers"] == {"Shy One": entry}

@@ -69,7 +69,8 @@ def restore_entry(settings: Settings, vault: Vault, record: ImportedEntry) -> Pa
     client, path = CLIENTS[record.client], Path(record.path)
     present = read_entries(client, path).get(record.name)
     arguments = present.get("args") if isinstance(present, Mapping) else None
-    if not isinstance(arguments, list) or arguments[-2:] != ["run", record.server]:
+    is_ours = isinstance(arguments, list) and arguments[-2:] == ["run", record.server]
+    if not isinstance(present, Mapping) or not is_ours:
         raise OrchestratorError(
             f"{path} has another `{record.name}` than Toolwright put there; nothing was changed."
         )
