@@ -76,7 +76,7 @@ def type_command(command: str, environment: Mapping[str, str], place: Path) -> T
     begun, worked, shown, asked_from = time.monotonic(), _read_cpu(), "", 0
     answers, moments = list(ANSWERS), dict[str, float]()
     with subprocess.Popen(
-        ["bash", "-c", command],
+        ["/bin/bash", "-c", command],
         stdin=child,
         stdout=child,
         stderr=child,
