@@ -32,9 +32,18 @@ def render_arguments(tool: str, schema: Mapping[str, Any]) -> list[str]:
     lines = [_render_argument(name, named[name], name in required) for name in order[:MAX_NAMED]]
     if len(order) > MAX_NAMED:
         lines.append(f"  … and {len(order) - MAX_NAMED} more: toolwright show {tool.split('.')[0]}")
+    example = f"For example: {render_example_call(tool, schema)}"
+    return [f"{tool} takes:", *(lines or ["  nothing"]), example]
+
+
+def render_example_call(tool: str, schema: Mapping[str, Any]) -> str:
+    """The command that calls a tool with a value for each argument that is required."""
+    properties = schema.get("properties")
+    named = dict(properties) if isinstance(properties, Mapping) else {}
+    required = [name for name in schema.get("required") or () if isinstance(name, str)]
     example = {name: _build_sample(named.get(name)) for name in required[:MAX_NAMED]}
-    call = shlex.join(["toolwright", "call", tool, json.dumps(example, ensure_ascii=False)])
-    return [f"{tool} takes:", *(lines or ["  nothing"]), f"For example: {escape_line(call)}"]
+    given = [json.dumps(example, ensure_ascii=False)] if example else []
+    return escape_line(shlex.join(["toolwright", "call", tool, *given]))
 
 
 def _render_argument(name: str, schema: Any, required: bool) -> str:
