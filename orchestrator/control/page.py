@@ -48,9 +48,11 @@ def render_panels(
     hour. Without `settings` what only they lead to is not shown.
     """
     where = place or Place()
+    # The room's own title stands above all of its parts.
+    titled = render_section(escape(ROOMS[where.room]), "")
     known = _list_renderers(store, where) | _list_own_renderers(store, settings)
     return {
-        name: _render_safely(name, known[name])
+        name: _render_safely(name, known[name]).removeprefix(titled)
         for name in (*FRAME, *PARTS[where.room])
         if name in known
     }

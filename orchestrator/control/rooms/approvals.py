@@ -162,14 +162,15 @@ def _render_always(approval: Approval) -> str:
         return ""
     with_ = escape_line(render_condition(Condition("", dict(approval.arguments))))
     name = escape_line(f"{approval.entry}.{approval.tool}")
-    told = f"For 7 days {name} (version {approval.version}) with {with_} is sent without asking."
+    what = f"{name} (version {approval.version}) with {with_}"
+    told = f"Approves this, and for 7 days {what} is sent without asking."
     if len(told) > MAX_SENTENCE:
         return ""
     return (
         f'<p class="always">{escape(told)} <button class="quiet" '
         f'data-post="/approvals/{escape(approval.id)}" data-decision="approve" '
         f'data-always="{ALWAYS}" data-digest="{hash_approval(approval)}" '
-        f'id="always-{escape(approval.id)}">Approve, and always like this (PIN)</button></p>'
+        f'id="always-{escape(approval.id)}">Always like this (PIN)</button></p>'
     )
 
 

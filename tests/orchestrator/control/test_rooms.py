@@ -4,14 +4,11 @@ without script decides and freezes.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from orchestrator.control.page import PARTS, render_panels
 from orchestrator.control.rooms.approvals import render_summary
@@ -30,19 +27,6 @@ from tests.orchestrator.control.screenshots import NARROW, PLACES, log_in, open_
 from tests.orchestrator.plane import BEARER, Plane
 from tests.orchestrator.plane import log_in as log_in_without_browser
 from tests.registry.samples import approval, entry, invocation
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("about the page in a browser, and no Chromium is installed")
-    with sync_playwright() as playwright:
-        expect.set_options(timeout=120_000)
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        started = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        yield started
-        started.close()
 
 
 def test_every_room_opens_by_its_address_without_a_problem_and_fits_a_phone(
@@ -220,7 +204,7 @@ def test_always_is_offered_with_its_whole_sentence_or_not_at_all(
     store: Store, waiting: Approval
 ) -> None:
     html = render_panels(store)["waiting"]
-    assert "For 7 days dns.create_zone (version 1) with exactly" in html
+    assert "for 7 days dns.create_zone (version 1) with exactly" in html
     assert 'data-always="7d"' in html
     store.approvals.add_pending(replace(waiting, id="long", arguments={"x": "y" * 700}))
     wire = replace(waiting.wire, method="DELETE")
