@@ -104,7 +104,7 @@ def _render_match(match: AuditMatch) -> tuple[str, ...]:
         f"<strong>{escape_text(row.kind)}</strong>",
         f"<code>{escape_text(row.subject, SUBJECT)}</code>",
         f"<code>{escape_text(tool)}</code>" if tool else "",
-        f"<small>{escape_text(str(row.payload))}</small>",
+        f"{escape_text(match.task)} <small>{escape_text(str(row.payload))}</small>",
     )
 
 
