@@ -18,6 +18,7 @@ from sandbox.engines.docker.engine import Client, connect_engine
 from sandbox.engines.docker.image import build_base
 from sandbox.engines.wasm.component import LoadedComponent, build_component
 from sandbox.errors import EngineUnavailable
+from tests.engines import ANY
 from tests.functional.home import Home, new_home
 from tests.world.node import node_modules
 from tests.world.powerdns import powerdns
@@ -75,7 +76,7 @@ def find_place(nodeid: str) -> str:
     parameters = name.partition("[")[2].rstrip("]").split("-")
     engine = next((engine for engine in ("docker", "wasm") if engine in parameters), "")
     home = next((home for home, files in HOMES.items() if file in files), "")
-    return f"{home or file} {engine}" if engine else file
+    return f"{home or file} {engine}".rstrip()
 
 
 def rank_place(place: str) -> int:
@@ -160,14 +161,18 @@ def component() -> LoadedComponent:
 
 @pytest.fixture(scope="session", params=ENGINES)
 def engine_name(request: pytest.FixtureRequest) -> str:
-    """`docker`, then `wasm`: made ready, for what has to hold on both."""
-    return _ready(request, request.param)
+    """`docker`, then `wasm`: made ready, for what has to hold on both. ONE_ENGINE has it be one."""
+    return _ready(request, _choose_engine() if request.param == ANY else request.param)
 
 
 @pytest.fixture(scope="session")
 def any_engine(request: pytest.FixtureRequest) -> str:
     """Docker where it answers, else `wasm`: made ready, for what does not depend on which."""
-    return _ready(request, "docker" if docker_answers() else "wasm")
+    return _ready(request, _choose_engine())
+
+
+def _choose_engine() -> str:
+    return "docker" if docker_answers() else "wasm"
 
 
 def _ready(request: pytest.FixtureRequest, name: str) -> str:
