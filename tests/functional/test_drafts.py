@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 
 from forge.drafts.brief import EXAMPLE
-from tests.engines import ONE_ENGINE
 from tests.functional.home import Home, until
 from tests.functional.peer import Peer, text
-
-pytestmark = ONE_ENGINE
 
 LENGTHS = '''
 from toolwright import tool

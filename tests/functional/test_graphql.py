@@ -7,12 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engines import ONE_ENGINE
 from tests.functional.home import Home, until
 from tests.functional.peer import Peer, text
 from tests.world.graphql_shop import Shop, graphql_shop
-
-pytestmark = ONE_ENGINE
 
 
 @pytest.fixture(scope="module")

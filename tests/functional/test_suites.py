@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 from forge.drafts.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
-from tests.engines import ONE_ENGINE
 from tests.functional.home import Home, until
 from tests.functional.peer import Peer
 from tests.functional.test_drafts import settled
-
-pytestmark = ONE_ENGINE
 
 SPECIFICATION = {key: EXAMPLE[key] for key in ("tools", "cases", "tests")}
 VACUOUS = (

@@ -23,12 +23,9 @@ from orchestrator.views import build_job_result
 from registry.jobs.drafts import awaits_draft
 from registry.models import DraftRow, Job, Process
 from tests.crash.documents import OBJECT, described, reading
-from tests.engines import ONE_ENGINE
 from tests.functional.home import new_home
 from tests.granted import allow
 from tests.world.site import Page, Site, site
-
-pytestmark = ONE_ENGINE
 
 JSON = (("Content-Type", "application/json"),)
 NUMBERS = {"type": "object", "properties": {"name": {"type": "integer"}}}
