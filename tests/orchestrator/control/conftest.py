@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, expect, sync_playwright
 SECONDS = 120_000
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A real browser, one for all tests of the page."""
+    """A real browser for a module. It holds an event loop as long as it is open: no longer."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         pytest.skip("about the page in a browser, and no Chromium is installed")
