@@ -91,7 +91,8 @@ class StoredId(click.ParamType[str]):
 
 def _find_stored(kind: Kind, prefix: str) -> list[str]:
     try:
-        return find_beginning(load_settings().database_url, (kind,), prefix)
+        database = load_settings().database
+        return find_beginning(database, (kind,), prefix) if database else []
     except OrchestratorError:
         # The command itself says what is the matter with the home.
         return []

@@ -7,11 +7,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
+from pathlib import Path
 from typing import Literal
+
+from registry.database.readonly import connect_readonly
 
 Kind = Literal["approval", "job", "call", "rule", "server", "tool"]
 
 MOST = 1000
+WAIT_SECONDS = 2.0
 _QUERIES: dict[Kind, str] = {
     "approval": "SELECT id AS found FROM approvals ORDER BY created DESC",
     "job": "SELECT id AS found FROM jobs ORDER BY created DESC",
@@ -25,16 +29,15 @@ _QUERIES: dict[Kind, str] = {
 }
 
 
-def find_beginning(url: str, kinds: Iterable[Kind], prefix: str, most: int = MOST) -> list[str]:
+def find_beginning(
+    database: Path, kinds: Iterable[Kind], prefix: str, most: int = MOST
+) -> list[str]:
     """The stored names or ids of these kinds that begin so, at most so many of each kind. Nothing
     where the database cannot be read: whoever asks for the row itself hears why.
     """
-    if not url.startswith("sqlite:///"):
-        return []
-    path = url.removeprefix("sqlite:///")
     found: list[str] = []
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2)) as connection:
+        with closing(connect_readonly(database, WAIT_SECONDS)) as connection:
             for kind in kinds:
                 query = (
                     f"SELECT found FROM ({_QUERIES[kind]}) WHERE substr(found, 1, ?) = ? LIMIT ?"  # nosec B608 # of our own words
