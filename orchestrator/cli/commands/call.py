@@ -57,7 +57,7 @@ def call_command(
 ) -> None:
     """Call TOOL (`server.tool`) with ARGUMENTS, a JSON object.
 
-    A write waits for `toolwright approve`; a running `toolwright serve` then carries it out.
+    A write waits for `toolwright approve`, which has it sent.
     """
     parts = split_tool_name(tool)
     if parts is None:

@@ -67,7 +67,7 @@ def render_calls(store: Store, place: Place) -> str:
 def _render_none(place: Place) -> str:
     if place.filters:
         return render_empty("No call passes these filters.")
-    return render_empty("None yet. Call a tool:", "toolwright call SERVER.TOOL NAME=VALUE")
+    return render_empty("None yet. Call a tool:", "toolwright call SERVER.TOOL '{}'")
 
 
 def _render_turning(place: Place, more: bool) -> str:
