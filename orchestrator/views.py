@@ -12,6 +12,7 @@ from orchestrator.approvals.text import MAX_SHOWN_BODY as MAX_SHOWN_BODY
 from orchestrator.approvals.text import hash_approval, render_glance
 from orchestrator.calls import Done, Pending, RefusedCall, Reply
 from orchestrator.gateway.exchange_json import encode_request, pending_json
+from orchestrator.results.shape import cut_sample, cut_text, measure_json
 from registry.health.causes import find_cause
 from registry.jobs.drafts import MAX_DRAFTS, awaits_draft
 from registry.jobs.jobs import awaits_answer
@@ -306,6 +307,47 @@ def build_job_result(job: Job) -> Result:
     return build_answer(encode_waiting(job, brief=BRIEF_AGAIN), head)
 
 
+def build_forge_result(job: Job) -> Result:
+    """What a forge came to, for who waited for it: in a sentence, and without the events."""
+    if awaits_draft(job):
+        return build_job_result(job)
+    told = {name: part for name, part in encode_job(job).items() if name != "events"}
+    done = job.result if job.state == "done" and isinstance(job.result, Mapping) else {}
+    if "server" not in done:
+        return build_answer(told, job.message or f"The job is {job.state}.")
+    tools = [str(name) for name in done.get("tools") or ()]
+    told["result"] = {**told["result"], "tools": tools[:MAX_NAMED]}
+    for name in ("problems", "learned"):
+        told["result"][name] = [
+            str(line)[:200] for line in (done.get(name) or ())[: MAX_NAMED // 4]
+        ]
+    named = ", ".join(tools[:MAX_NAMED])
+    more = f" and {len(tools) - MAX_NAMED} more, which `find` shows" if tools[MAX_NAMED:] else ""
+    text = f"{job.message or 'Registered.'} Its tools: {named}{more}."
+    if isinstance(came := done.get("task"), Mapping):
+        shown = render_task_result(came)
+        told["result"]["task"] = _cut_came(came)
+        text += "\nWhat the task came to: " + cut_text(
+            "\n".join(block.get("text", "") for block in shown["content"]), MAX_CAME
+        )
+    if wanted := done.get("credentials"):
+        text += f" A person has to set {len(wanted)} of its credentials: {json.dumps(wanted)[:600]}"
+    return build_answer(told, text)
+
+
+def _cut_came(came: Mapping[str, Any]) -> dict[str, Any]:
+    """What a forge's task came to: a large answer by its beginning."""
+    if measure_json(came) <= MAX_CAME:
+        return dict(came)
+    head = {name: came[name] for name in ("state", "approval", "call") if name in came}
+    rest = {name: part for name, part in came.items() if name not in head and name != "steps"}
+    return {**head, "cut": True, "sample": cut_sample(rest, MAX_CAME)}
+
+
+MAX_CAME = 1_500
+"""The bytes of what its task came to that a forge's answer has."""
+MAX_NAMED = 20
+"""The tools of a new server that are named at once."""
 BRIEF_AGAIN = "it was told with the first answer; `status` with brief=compute, http or composite"
 
 

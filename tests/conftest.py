@@ -48,6 +48,13 @@ HOMES = {
 }
 """Files whose tests share `toolwright_home` and what is in it, so that a process makes it once."""
 SLOW = tuple(f"tests/{folder}/" for folder in ("functional", "crash", "engine", "attacks", "world"))
+ANY = "any"
+"""Docker where it answers, else WASM."""
+ONE_ENGINE = frozenset(
+    f"test_{name}.py"
+    for name in "approvals arrived clients demo drafts graphql prosedocs suites task_runs".split()
+)
+"""Files whose way is the same on every engine: what runs code is held on both in tests/engine."""
 NEED_DOCKER = frozenset({"base_image", "docker_engine"})
 """The only fixtures that reach a Docker engine."""
 
@@ -75,7 +82,7 @@ def find_place(nodeid: str) -> str:
     parameters = name.partition("[")[2].rstrip("]").split("-")
     engine = next((engine for engine in ("docker", "wasm") if engine in parameters), "")
     home = next((home for home, files in HOMES.items() if file in files), "")
-    return f"{home or file} {engine}" if engine else file
+    return f"{home or file} {engine}".rstrip()
 
 
 def rank_place(place: str) -> int:
@@ -85,6 +92,16 @@ def rank_place(place: str) -> int:
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> PlaceScheduling:
     return PlaceScheduling(config, log)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Let a test that names an engine run on each, or on one of them where that says it all."""
+    marks = metafunc.definition.iter_markers("parametrize")
+    if "engine_name" in metafunc.fixturenames and not any(
+        "engine_name" in m.args[0] for m in marks
+    ):
+        engines = [ANY] if metafunc.definition.path.name in ONE_ENGINE else ENGINES
+        metafunc.parametrize("engine_name", engines, indirect=True, scope="session")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -158,16 +175,20 @@ def component() -> LoadedComponent:
     return build_component(load_engine_settings().cache, print)
 
 
-@pytest.fixture(scope="session", params=ENGINES)
+@pytest.fixture(scope="session")
 def engine_name(request: pytest.FixtureRequest) -> str:
-    """`docker`, then `wasm`: made ready, for what has to hold on both."""
-    return _ready(request, request.param)
+    """`docker`, then `wasm`: made ready, for what has to hold on both. ONE_ENGINE has one."""
+    return _ready(request, _choose_engine() if request.param == ANY else request.param)
 
 
 @pytest.fixture(scope="session")
 def any_engine(request: pytest.FixtureRequest) -> str:
     """Docker where it answers, else `wasm`: made ready, for what does not depend on which."""
-    return _ready(request, "docker" if docker_answers() else "wasm")
+    return _ready(request, _choose_engine())
+
+
+def _choose_engine() -> str:
+    return "docker" if docker_answers() else "wasm"
 
 
 def _ready(request: pytest.FixtureRequest, name: str) -> str:

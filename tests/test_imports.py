@@ -27,6 +27,7 @@ ONLY_IN = {
     "langgraph": ("orchestrator/tasks/task_graph.py",),
     "wasmtime": ("sandbox/engines/wasm/*.py",),
     "openai": ("forge/authors/endpoint.py",),
+    "jsonpath": ("orchestrator/results/paths.py",),
 }
 """Packages that cost much to import: the files that may, and that others load when they need."""
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from orchestrator.approvals.signing_key import sign_audit
 from orchestrator.settings import Settings
@@ -36,6 +35,7 @@ from registry.backup.manifest import (
     Manifest,
 )
 from registry.database.files import lock_file
+from registry.database.readonly import connect_readonly
 from registry.database.tables import HEAD
 from registry.errors import BackupFailed, PinUnusable
 from registry.secrets.pin import read_public_key
@@ -145,10 +145,9 @@ def _copy_database(path: Path, copy: Path) -> Path:
     """One consistent state of a database that others write meanwhile, with all that its journal
     holds (https://www.sqlite.org/backup.html).
     """
-    where = f"file:{quote(str(path))}?mode=ro"
     try:
         with (
-            closing(sqlite3.connect(where, uri=True, timeout=60)) as source,
+            closing(connect_readonly(path, 60)) as source,
             closing(sqlite3.connect(copy)) as target,
         ):
             copy.chmod(0o600)

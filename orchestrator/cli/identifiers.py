@@ -112,14 +112,16 @@ class ArgumentWord(click.ParamType[str]):
 
 def load_input_schema(tool: str) -> Mapping[str, Any] | None:
     """What a registered tool (`server.tool`) takes; None where there is no such tool."""
-    listed = find_listing(load_settings().database_url, *tool.partition(".")[::2])
+    database = load_settings().database
+    listed = find_listing(database, *tool.partition(".")[::2]) if database else ""
     schema = json.loads(listed).get("inputSchema") if listed else None
     return schema if isinstance(schema, Mapping) else None
 
 
 def _find_stored(kind: Kind, prefix: str) -> list[str]:
     try:
-        return find_beginning(load_settings().database_url, (kind,), prefix)
+        database = load_settings().database
+        return find_beginning(database, (kind,), prefix) if database else []
     except OrchestratorError:
         # The command itself says what is the matter with the home.
         return []

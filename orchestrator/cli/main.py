@@ -26,6 +26,10 @@ COMMANDS = {
     "forge": ("forge", "Make or change a server, prove it and register it."),
     "submit": ("submit", "Hand in the code that a forge job waits for."),
     "add": ("add", "Register an MCP server that somebody else wrote, in a cage."),
+    "import-clients": (
+        "import_clients",
+        "Put the servers that your MCP clients start behind the gate.",
+    ),
     "remove": ("remove", "Take a third-party server out of use, with all it was given."),
     "grant": ("grant", "Grant a server a permission it declares, list or revoke them."),
     "call": ("call", "Call one tool of a registered server."),

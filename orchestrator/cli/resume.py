@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from orchestrator.approvals.services import choose_service
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.progress.job_progress import ProgressPrinter
 from orchestrator.cli.progress.working import open_shown
-from orchestrator.cli.terminal import ask_pin, err
+from orchestrator.cli.terminal import ask_pin, err, is_terminal
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
 from registry.models import Job
@@ -86,11 +85,6 @@ async def carry_out_asking(app: App, job: Job, quiet: bool, pin_file: Path | Non
             _allow(app, job, signer, quiet, choice)
         job = await carry_out_job(app, job, quiet, taken)
     return job
-
-
-def is_terminal(quiet: bool) -> bool:
-    """Whether a person can be asked: not a script that reads JSON, and not a pipe."""
-    return not quiet and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask_needs(

@@ -114,6 +114,11 @@ def print_note(message: str) -> None:
     err.print(Text(clean_text(message)))
 
 
+def is_terminal(quiet: bool) -> bool:
+    """Whether a person can be asked: not a script that reads JSON, and not a pipe."""
+    return not quiet and sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def read_line(path: Path) -> str:
     """The first line of a file, or of standard input for `-`."""
     if str(path) == "-":

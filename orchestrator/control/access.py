@@ -11,6 +11,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from starlette.requests import Request
@@ -74,6 +75,22 @@ class ControlAccess:
         if self.has_token(request) or self.find_session(request) is not None:
             return None
         return Refusal(401, "open the page with `toolwright control --open`")
+
+    def find_plain_session(
+        self, request: Request, fields: Mapping[str, str], form: str
+    ) -> LoginSession | None:
+        """The session whose page showed the form of that name that was posted without script, with
+        its key and token as fields; None where anything of it is missing or wrong.
+        """
+        if not self.is_own_site(request) or "origin" not in request.headers:
+            return None
+        session = self.find_session(request)
+        if session is None:
+            return None
+        key, token = fields.get("key", ""), fields.get("form", "")
+        own = hmac.compare_digest(key.encode(), session.key.encode())
+        shown = hmac.compare_digest(token.encode(), session.sign_form(form).encode())
+        return session if own and shown else None
 
     def is_own_site(self, request: Request) -> bool:
         """Whether Host is a name of this machine or the page's, and Origin, if any, is this host

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from orchestrator.control.access import ControlAccess
 from orchestrator.control.logins import LoginSession
 from orchestrator.control.middleware import read_body
 from orchestrator.control.page import render_panels, sign_forms
+from orchestrator.control.rooms.place import Place, parse_place
 from orchestrator.processes.control_client import spawn_command
 from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
@@ -27,6 +28,8 @@ from registry.models import ENDED_JOBS, Job, generate_id
 from registry.store import Store
 
 LOOK_SECONDS = 0.2
+SEARCH_SECONDS = 5.0
+"""Between two searches for a text, which reads many rows."""
 KEEP_ALIVE_SECONDS = 15.0
 MAX_WAIT_SECONDS = 25.0
 MAX_WATCHERS = 32
@@ -48,22 +51,31 @@ class PageConsole:
     watchers: int = 0
 
     async def stream_events(self, request: Request) -> Response:
-        """Server-sent events: the page's parts as HTML by name, at once and as they change."""
+        """Server-sent events: the parts of a room as HTML by name, at once and as they change:
+        `room` (home), `name` of one thing in it, and the room's filters.
+        """
+        asked = request.query_params
+        place = parse_place(asked.get("room") or "home", asked.get("name", ""), asked)
+        if place is None:
+            return JSONResponse({"error": "there is no such room"}, 404)
         if self.watchers >= MAX_WATCHERS:
             return JSONResponse({"error": "too many pages are open; close some"}, 429)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         session = self.access.find_session(request)
         return StreamingResponse(
-            self._stream_changes(request, session), media_type="text/event-stream", headers=headers
+            self._stream_changes(request, session, place),
+            media_type="text/event-stream",
+            headers=headers,
         )
 
     async def _stream_changes(
-        self, request: Request, session: LoginSession | None
+        self, request: Request, session: LoginSession | None, place: Place
     ) -> AsyncIterator[str]:
         if self.watchers >= MAX_WATCHERS:
             # Others that asked at the same time were first.
             return
         shown: dict[str, str] = {}
+        pause = SEARCH_SECONDS if place.get_filter("text") else LOOK_SECONDS
         version, told = -1, time.monotonic()
         self.watchers += 1
         try:
@@ -71,7 +83,7 @@ class PageConsole:
                 seen = await asyncio.to_thread(self.store.signals.read_data_version)
                 if seen != version:
                     version = seen
-                    parts = await asyncio.to_thread(render_panels, self.store)
+                    parts = await asyncio.to_thread(render_panels, self.store, place, self.settings)
                     changed = {
                         name: sign_forms(html, session)
                         for name, html in parts.items()
@@ -84,7 +96,7 @@ class PageConsole:
                 if time.monotonic() - told > KEEP_ALIVE_SECONDS:
                     told = time.monotonic()
                     yield ": still here\n\n"
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(pause)
         finally:
             self.watchers -= 1
 
@@ -163,7 +175,9 @@ class PageConsole:
             said = json.loads(ran.stdout)
         except ValueError:
             return {"error": ran.stderr.decode("utf-8", "replace")[-1000:]}
-        return said if isinstance(said, dict) else {"told": str(said)}
+        if not isinstance(said, dict) or "error" in said:
+            return said if isinstance(said, dict) else {"told": str(said)}
+        return {**said, "told": render_replay(identity, said)}
 
     async def search_records(self, request: Request) -> Response:
         """The latest calls and audit rows that hold a text, a line each."""
@@ -181,6 +195,12 @@ class PageConsole:
             for row in self.store.audit.find(SEARCHED_ROWS)
         ]
         return [line[:500] for line in (*calls, *rows) if text in line.lower()][:FOUND_ROWS]
+
+
+def render_replay(identity: str, said: Mapping[str, Any]) -> str:
+    """What a replay came to, in words, of what `toolwright replay --json` prints."""
+    verdict = str(said.get("verdict", "ended"))
+    return f"The replay of {identity} is {verdict}. `toolwright replay {identity}` shows more."
 
 
 def _parse_order(body: dict[str, Any]) -> dict[str, Any] | None:

@@ -40,13 +40,19 @@ class SafeHeaders:
 MAX_BODY = 64 * 1024
 
 
-async def read_body(request: Request) -> dict[str, Any]:
-    """The request's JSON object; {} for anything else or more than 64 KiB."""
+async def read_content(request: Request) -> bytes:
+    """The request's body; nothing where it is more than 64 KiB."""
     content = b""
     async for chunk in request.stream():
         content += chunk
         if len(content) > MAX_BODY:
-            return {}
+            return b""
+    return content
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    """The request's JSON object; {} for anything else or more than 64 KiB."""
+    content = await read_content(request)
     try:
         value = json.loads(content or b"{}")
     except (ValueError, RecursionError):

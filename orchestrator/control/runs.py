@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from orchestrator.control.markup import escape_text, render_section, render_time
+from orchestrator.control.markup import (
+    escape_text,
+    render_badge,
+    render_empty,
+    render_section,
+    render_time,
+)
 from orchestrator.views import render_task_result
 from registry.jobs.jobs import JobTable
 from registry.jobs.model_usage import ModelUsageTable
@@ -24,7 +30,7 @@ def render_runs(jobs: JobTable, usage: ModelUsageTable) -> str:
     """The newest task runs, newest first."""
     runs = [job for job in jobs.find(limit=LOOKED_AT) if job.kind == "do"][:MAX_RUNS]
     lines = "".join(_render_run(job, usage.sum_for_job(job.id).cost) for job in runs)
-    return render_section("Runs", lines or "<p>None yet.</p>")
+    return render_section("Runs", lines or render_empty("None yet. Say above what is to be done."))
 
 
 def _render_run(job: Job, cost: float) -> str:
@@ -39,7 +45,7 @@ def _render_run(job: Job, cost: float) -> str:
     )
     return (
         f'<details id="run-{escape(job.id)}"><summary>{escape_text(task)} '
-        f'<span class="state {escape(job.state)}">{escape(job.state)}</span> '
+        f"{render_badge(job.state)} "
         f"<small>{render_time(job.created)}, {told}</small></summary>"
         f"{_render_steps(job)}{_render_answer(job)}{again}</details>"
     )

@@ -10,12 +10,13 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from html import escape
 from importlib import resources
+from typing import Any
 from urllib.parse import quote
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -28,6 +29,7 @@ from starlette.routing import Route
 
 from orchestrator import views
 from orchestrator.approvals.decide import Decision, decide_with_pin
+from orchestrator.approvals.differences import find_differences
 from orchestrator.approvals.grants import open_grants
 from orchestrator.approvals.needs import allow_needs, hash_needs, is_allowable, names_file
 from orchestrator.approvals.rules import encode_rule, parse_rule_request
@@ -41,12 +43,15 @@ from orchestrator.control.logins import SESSION_SECONDS
 from orchestrator.control.metrics import StoreCollector
 from orchestrator.control.middleware import SafeHeaders, read_body
 from orchestrator.control.notify.announcer import Announcer
-from orchestrator.control.page import render_page
+from orchestrator.control.page import LOGGED_OUT, render_notice, render_page
+from orchestrator.control.plain import WAIT_SECONDS, Act, PlainPage
+from orchestrator.control.rooms.place import parse_place
 from orchestrator.errors import OrchestratorError
 from orchestrator.processes.kill import KillReport, freeze_everything, kill_until_gone
 from orchestrator.settings import Settings
+from registry.audit.heads import HeadSigner
 from registry.errors import RegistryError, RowNotFound
-from registry.models import Approval
+from registry.models import Approval, Freeze
 from registry.processes import ProcessTable
 from registry.store import Store
 from sandbox.clock import SystemClock
@@ -62,6 +67,14 @@ NO_DIGEST = (
 )
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class LiftedFreeze:
+    """The state after a freeze was lifted, None where it was not, and what came of it in words."""
+
+    state: Freeze | None
+    told: str
 
 
 @dataclass(frozen=True)
@@ -84,10 +97,15 @@ class ControlPlane:
 
     def build_application(self) -> Starlette:
         console = PageConsole(self.settings, self.store, self._access)
+        plain = PlainPage(self._access, self.store, self._list_plain_acts())
         return Starlette(
             routes=[
                 Route("/healthz", self.report_health),
                 Route("/", self.show_page),
+                Route("/rooms/{room}", self.show_page),
+                Route("/rooms/{room}/{name}", self.show_page),
+                Route("/plain", plain.open_page),
+                Route("/plain", plain.use_form, methods=["POST"]),
                 Route("/docs", self._guard_view(self.show_docs)),
                 Route("/login", self._guard_endpoint(self.create_login), methods=["POST"]),
                 Route("/events", self._guard_endpoint(console.stream_events)),
@@ -101,6 +119,7 @@ class ControlPlane:
                     "/calls/{id}/wrong", self._guard_endpoint(console.mark_wrong), methods=["POST"]
                 ),
                 Route("/replay/{id}", self._guard_endpoint(console.replay_call), methods=["POST"]),
+                Route("/audit/verify", self._guard_endpoint(self.verify_audit), methods=["POST"]),
                 Route("/search", self._guard_endpoint(console.search_records)),
                 Route("/page.js", _serve_asset("page.js", "text/javascript")),
                 Route("/page.css", _serve_asset("page.css", "text/css")),
@@ -157,6 +176,46 @@ class ControlPlane:
             threading.Thread(target=kill_until_gone, args=again, daemon=True).start()
         return report
 
+    def _list_plain_acts(self) -> Mapping[str, Act]:
+        """What forms of the page without script ask for: the same as its buttons with script."""
+        return {
+            "freeze": self._freeze_plainly,
+            "unfreeze": self._unfreeze_plainly,
+            "approve": self._decide_plainly,
+            "reject": self._decide_plainly,
+        }
+
+    async def _freeze_plainly(self, fields: Mapping[str, Any]) -> str:
+        killed = await asyncio.to_thread(self._freeze_everything, "page")
+        await asyncio.to_thread(sign_audit, self.settings, self.store.audit)
+        return render_killed(killed)
+
+    async def _unfreeze_plainly(self, fields: Mapping[str, Any]) -> str:
+        return (await self._unfreeze(str(fields.get("pin", "")))).told
+
+    async def _decide_plainly(self, fields: Mapping[str, Any]) -> str:
+        decision = Decision(
+            approval=str(fields.get("approval", "")),
+            approve=fields.get("act") == "approve",
+            pin=str(fields.get("pin", "")),
+            by="page",
+            digest=str(fields.get("digest", "")),
+        )
+        if not decision.digest:
+            return NO_DIGEST.format("the page")
+        try:
+            told = await asyncio.to_thread(
+                decide_with_pin, self.settings, self.store, decision, time.time(), None
+            )
+        except (OrchestratorError, RegistryError) as error:
+            return str(error)
+        if told.refused:
+            return told.refused
+        if not decision.approve:
+            return f"{decision.approval}: {told.state}"
+        ended = await asyncio.to_thread(self._send_approved, decision.approval, WAIT_SECONDS)
+        return f"{ended.id}: {render_outcome(ended)}"
+
     def _guard_endpoint(self, endpoint: Endpoint) -> Endpoint:
         """Require the token, or a page of ours; and a Host and Origin of ours."""
 
@@ -189,7 +248,9 @@ class ControlPlane:
         return JSONResponse({"ok": True})
 
     async def show_page(self, request: Request) -> Response:
-        """The control page. `?login=` of `toolwright control --open` logs a browser in, once."""
+        """A room of the control page, by default the first. `?login=` of `toolwright control
+        --open` logs a browser in, once.
+        """
         code = request.query_params.get("login", "")
         if code and not self._access.is_page_origin(request):
             # What logs in does so at the page's own origin only.
@@ -204,15 +265,23 @@ class ControlPlane:
             return redirect
         session = self._access.find_session(request)
         if session is None or not self._access.is_own_site(request):
-            told = "Open this page with `toolwright control --open`: its link works once."
-            return HTMLResponse(told, 401)
-        return HTMLResponse(render_page(session), headers=_build_page_headers())
+            notice = render_notice("You are not logged in", LOGGED_OUT)
+            return HTMLResponse(notice, 401, headers=_build_page_headers())
+        room, name = (request.path_params.get(each, "") for each in ("room", "name"))
+        place = parse_place(room or "home", name, request.query_params)
+        if place is None:
+            notice = render_notice("There is no such room", '<p><a href="/">To the first</a></p>')
+            return HTMLResponse(notice, 404, headers=_build_page_headers())
+        return HTMLResponse(render_page(session, place), headers=_build_page_headers())
 
     async def create_login(self, request: Request) -> Response:
-        """The `url` that logs one browser in, once, within two minutes, and its `path`."""
+        """The `url` that logs one browser in, once, in two minutes, and its `path`: with `plain`
+        to the page without script.
+        """
         if not self._access.has_token(request):
             return JSONResponse({"error": "only with the token"}, 403)
-        path = f"/?login={self._access.logins.create_code(time.time())}"
+        place = "/plain" if (await read_body(request)).get("plain") is True else "/"
+        path = f"{place}?login={self._access.logins.create_code(time.time())}"
         return JSONResponse({"path": path, "url": self._access.build_page_url(request, path)})
 
     async def show_docs(self, request: Request) -> Response:
@@ -232,18 +301,25 @@ class ControlPlane:
         by, reason = str(body.get("by") or "control"), str(body.get("reason") or "")
         killed = await asyncio.to_thread(self._freeze_everything, by, reason)
         signing = BackgroundTask(sign_audit, self.settings, self.store.audit)
-        return JSONResponse(killed.to_json(), background=signing)
+        return JSONResponse({**killed.to_json(), "told": render_killed(killed)}, background=signing)
 
     async def lift_freeze(self, request: Request) -> Response:
         """Lift the freeze: `pin`."""
         body = await read_body(request)
-        opened = open_key(self.settings, str(body.get("pin", "")), time.time())
+        lifted = await self._unfreeze(str(body.get("pin", "")))
+        if lifted.state is None:
+            return JSONResponse({"error": lifted.told}, 403)
+        answer = {"frozen": lifted.state.frozen, "epoch": lifted.state.epoch}
+        return JSONResponse({**answer, "told": lifted.told})
+
+    async def _unfreeze(self, pin: str) -> LiftedFreeze:
+        opened = open_key(self.settings, pin, time.time())
         if opened.signer is None:
-            return JSONResponse({"error": opened.refused}, 403)
+            return LiftedFreeze(None, opened.refused)
         state = await asyncio.to_thread(
             self.store.processes.unfreeze, time.time(), "control", opened.signer.sign
         )
-        return JSONResponse({"frozen": state.frozen, "epoch": state.epoch})
+        return LiftedFreeze(state, "The freeze is lifted.")
 
     async def list_approvals(self, request: Request) -> Response:
         """The newest approvals: the exact request of each, its `text` as it is shown, and the
@@ -325,7 +401,30 @@ class ControlPlane:
         identity = request.path_params["id"]
         ended = await asyncio.to_thread(self.store.rules.revoke, identity, "control", time.time())
         await asyncio.to_thread(sign_audit, self.settings, self.store.audit)
-        return JSONResponse({"rule": identity, "revoked": ended})
+        told = f"The rule {identity} {'is revoked' if ended else 'had ended before'}."
+        return JSONResponse({"rule": identity, "revoked": ended, "told": told})
+
+    async def verify_audit(self, request: Request) -> Response:
+        """Check every chain of the audit, its archives and the signed heads."""
+        signer = HeadSigner(self.settings.heads)
+        broken, rows = await asyncio.to_thread(signer.verify_and_count, self.store.audit)
+        policy = SignedPolicy(self.store, build_authority(self.settings))
+        differences = await asyncio.to_thread(find_differences, policy)
+        told = (
+            f"{rows} rows, every chain whole."
+            if broken is None
+            else f"Chain {broken.chain}, row {broken.sequence}: {broken.reason}"
+        )
+        whole = broken is None and not differences
+        return JSONResponse({"whole": whole, "told": " ".join((told, *differences))[:2000]})
+
+
+def render_killed(killed: KillReport) -> str:
+    """What a freeze came to, in a sentence."""
+    told = f"Frozen in {killed.milliseconds:.0f} ms: {killed.processes} processes stopped"
+    if killed.engine_silent:
+        return f"{told}; the engine does not answer, so that nobody knows which sandboxes run."
+    return f"{told}, {killed.containers} sandboxes killed, {killed.left} left."
 
 
 def render_docs(routes: Iterable[Route]) -> str:

@@ -65,7 +65,7 @@ class DraftJobRunner:
 
     def render_brief(self, job: Job, page: Kind) -> str:
         """A waiting job's brief with another page."""
-        _, brief = self.briefing.prepare_brief(job, ForgeOrder.from_json(job.request))
+        _, brief = self.briefing.prepare_brief(job, ForgeOrder.from_request(job.request))
         return replace(brief, page=page).render_for_job(job.id)
 
     def has_drafts(self, job: Job) -> bool:
@@ -190,7 +190,7 @@ class DraftJobRunner:
         Raises ForgeFailed where it is one of those before.
         """
         given = _select_given(written, drafts)
-        texts = _list_texts(ForgeOrder.from_json(job.request))
+        texts = _list_texts(ForgeOrder.from_request(job.request))
         secrets = self.scan.find_problems(given, texts)
         if secrets:
             given = self.scan.mask_content(given, texts)
@@ -199,7 +199,7 @@ class DraftJobRunner:
             problems = secrets
         elif isinstance(draft, Draft):
             private = self.forge.brokers.private
-            problems = check_model_draft(ForgeOrder.from_json(job.request), draft, private)
+            problems = check_model_draft(ForgeOrder.from_request(job.request), draft, private)
         else:
             problems = draft
         digest = (
@@ -223,7 +223,7 @@ class DraftJobRunner:
         """Keep a draft and queue its job, or what is wrong with it. Raises DraftRefused."""
         if not awaits_draft(job):
             raise DraftRefused(job.id, f"the job does not wait for one, it is {job.state}")
-        order = ForgeOrder.from_json(job.request)
+        order = ForgeOrder.from_request(job.request)
         if secrets := self.scan.find_problems(given, _list_texts(order)):
             return secrets
         parent, drafts = self.briefing.load_parent(job, order), self.store.drafts.find(job.id)

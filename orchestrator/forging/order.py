@@ -18,7 +18,8 @@ NO_SOURCE = "none"
 """The source of what needs no API."""
 NO_TOOL = "none"
 """The tool of a task run for which a server is to be forged."""
-
+ORDER = "order"
+"""Where in the request of a task run the order of its present step is kept."""
 
 FileAccess = Literal["", "granted", "typed"]
 """Files that an order's source may be: none (over HTTP), those that a person granted, or, where a
@@ -54,10 +55,23 @@ class ForgeOrder:
     no_probe: bool = False
 
     @staticmethod
+    def from_request(request: Mapping[str, Any]) -> ForgeOrder:
+        """The order that a job's request makes."""
+        return ForgeOrder.from_json(extract_order(request))
+
+    @staticmethod
     def from_json(data: Mapping[str, Any]) -> ForgeOrder:
         known = {key: data[key] for key in ForgeOrder.__dataclass_fields__ if data.get(key)}
         known |= {"auth": tuple(known.get("auth", ()))}
         return ForgeOrder(**known)
+
+
+def extract_order(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a job's request orders: of a task run what its present step is to have made (ORDER),
+    for the request's own words are those of whoever asked.
+    """
+    order = request.get(ORDER)
+    return order if isinstance(order, Mapping) else request
 
 
 @dataclass(frozen=True)

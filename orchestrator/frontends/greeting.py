@@ -19,7 +19,8 @@ from orchestrator.frontends.tools import TOOLS
 NAME, VERSION = "toolwright", "0.1.0"
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
-TASKS = "io.modelcontextprotocol/tasks"
+EXTENSION = "io.modelcontextprotocol/tasks"
+"""Tasks, which the modern era has as an extension."""
 INSTRUCTIONS = (
     "Toolwright routes tasks to registered MCP servers and forges new ones. Use `find` or `do` for "
     "a task; call what is found with `call_read` or `call_write`. If nothing fits, `forge` with "
@@ -45,7 +46,7 @@ def build_discover_result(instructions: str) -> dict[str, Any]:
     """The result of `server/discover`."""
     return {
         **_ENDED,
-        "capabilities": {"extensions": {TASKS: {}}, "tools": {"listChanged": False}},
+        "capabilities": {"extensions": {EXTENSION: {}}, "tools": {"listChanged": False}},
         "instructions": instructions,
         "supportedVersions": [MODERN],
     }

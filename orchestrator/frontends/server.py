@@ -33,7 +33,7 @@ from orchestrator.results.session import describe_session
 from orchestrator.results.shape import write_json
 from orchestrator.views import Result
 from registry.errors import RegistryError, RowNotFound
-from registry.jobs.jobs import is_parked
+from registry.jobs.jobs import awaits_answer, is_parked
 from registry.models import ENDED_JOBS, Job
 from sandbox.bundle.apispec import Access
 from sandbox.errors import SandboxError
@@ -111,6 +111,20 @@ class ToolFront:
             await asyncio.to_thread(clean_json, result) if is_large(result) else clean_json(result)
         )
         return clean
+
+    async def wait_for_forge(self, begun: Result) -> Result:
+        """What a forge came to that `forge` has just begun, or what it waits for a person to do;
+        `begun`, the job, where it takes longer than a client waits.
+        """
+        told = begun.get("structuredContent") or {}
+        if begun.get("isError") or "job" not in told:
+            return begun
+        seconds = self._app.settings.answer_seconds
+        job = await self._wait_for_job(str(told["job"]), seconds, _tell_nobody, to_end=True)
+        if job.state not in ENDED_JOBS and not is_parked(job):
+            return begun
+        result: Result = await asyncio.to_thread(clean_json, views.build_forge_result(job))
+        return result
 
     async def _answer(self, name: str, arguments: Arguments, progress: Tell) -> Result:
         tool = self._tools[name]
@@ -256,10 +270,14 @@ class ToolFront:
         """A job's state, waiting for it to change, or `to_end`, and passing on its progress. What
         waits for somebody is told at once.
         """
+        job = await self._wait_for_job(identity, wait, progress, to_end)
+        return await self._give_job(job)
+
+    async def _wait_for_job(self, identity: str, wait: float, progress: Tell, to_end: bool) -> Job:
         job = self._app.store.jobs.get(identity)
         begun, told = job.state, -1.0
         if is_parked(job):
-            return views.build_job_result(job)
+            return job
         async for _ in self._app.watch_changes(wait):
             job = await asyncio.to_thread(self._app.store.jobs.get, identity)
             if job.progress != told:
@@ -269,17 +287,22 @@ class ToolFront:
                 break
             if job.state != begun and not to_end:
                 break
-        return await self._give_job(job)
+        return job
 
     async def _give_job(self, job: Job) -> Result:
-        """A job's result; the large answer of a session's task run by reference."""
+        """A job's result; a large one of a task run by reference."""
         result, session = views.build_job_result(job), str(job.request.get("session", ""))
-        if job.kind != "do" or job.state != "done" or not session:
+        if job.kind != "do" or not (job.state == "done" or awaits_answer(job)):
             return result
-        tools = views.list_called_tools(job.result)
-        return await asyncio.to_thread(
-            self._app.results.shorten_run, result, session, job.id, tools
+        told = job.result if isinstance(job.result, Mapping) else {}
+        shorten = partial(
+            self._app.results.shorten_run,
+            session=session,
+            job=job.id,
+            tools=views.list_called_tools(told),
+            answered=told.get("state") in ("called", "answered"),
         )
+        return await asyncio.to_thread(shorten, result)
 
     async def _show_kept(self, arguments: Arguments) -> Result:
         shown = await asyncio.to_thread(
@@ -311,6 +334,10 @@ class ToolFront:
             if approval.state not in ("pending", "approved", "claimed", "sending"):
                 break
         return views.build_answer(views.encode_approval(approval))
+
+
+async def _tell_nobody(done: float, total: float | None, message: str) -> None:
+    return None
 
 
 def _parse_call(arguments: Arguments) -> Call:
@@ -356,15 +383,18 @@ def build_front_server(app: App, files: FileAccess = "") -> Server[Any]:
     """
     elicitation = Elicitation(app.store.approvals, app.settings.answer_seconds)
     sampling = SamplingClients(app.authors.samplers, app.settings.of_model.seconds)
-    front, tasks = ToolFront(app, files).call_tool, ClientTasks(app)
-    return build_low_level_server(
-        TOOLS, front, NAME, partial(load_instructions, app), elicitation, tasks, sampling
-    )
+    front, tasks = ToolFront(app, files), ClientTasks(app)
+    instructions = partial(load_instructions, app)
+    return build_low_level_server(TOOLS, front, NAME, instructions, elicitation, tasks, sampling)
+
+
+def _asks_for_progress(context: Any) -> bool:
+    return (context.meta or {}).get("progress_token") is not None
 
 
 def build_low_level_server(
     tools: Iterable[Mapping[str, Any]],
-    call: Callable[[str, Arguments, Tell], Awaitable[Result]],
+    front: ToolFront,
     name: str,
     instructions: Callable[[], str],
     elicitation: Elicitation | None = None,
@@ -372,7 +402,8 @@ def build_low_level_server(
     sampling: SamplingClients | None = None,
 ) -> Server[Any]:
     """An MCP server of those tools in both protocol eras, for whatever carries it. Each client that
-    connects is given the instructions as they are then.
+    connects is given the instructions as they are then. A forge is waited for, unless its client
+    declared tasks or asked for progress: those follow the job.
     """
     listed = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tools])
     names = {tool.name for tool in listed.tools}
@@ -388,15 +419,14 @@ def build_low_level_server(
         progress = context.session.report_progress
         result = asks.read_answer(params) if asks and modern else None
         if result is None:
-            result = await call(params.name, params.arguments or {}, progress)
+            result = await front.call_tool(params.name, params.arguments or {}, progress)
             result = await asks.show_request(context, result, modern) if asks else result
             if sampling and params.name == "forge":
                 sampling.attach_client(context, result)
-            result = (
-                tasks.replace_handle(result)
-                if tasks and modern and has_declared_tasks(context)
-                else result
-            )
+            if tasks and modern and has_declared_tasks(context):
+                result = tasks.replace_handle(result)
+            elif params.name == "forge" and not _asks_for_progress(context):
+                result = await front.wait_for_forge(result)
         # A dict spares the SDK's models a round trip (0.1 ms); what they would add, it lacks.
         return {"resultType": "complete", **result} if modern else result
 

@@ -15,7 +15,7 @@ from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Reply
 from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.flat import ServerCard, serve_flat
-from orchestrator.frontends.greeting import MODERN
+from orchestrator.frontends.greeting import EXTENSION, MODERN
 from orchestrator.frontends.protocol import (
     INVALID_PARAMS,
     UNDECLARED,
@@ -27,7 +27,7 @@ from orchestrator.frontends.protocol import (
     flatten_tool,
 )
 from orchestrator.frontends.resources import ClientResources
-from orchestrator.frontends.tasks import CANCEL, EXTENSION, GET, REQUIRED, UPDATE, ClientTasks
+from orchestrator.frontends.tasks import CANCEL, GET, REQUIRED, UPDATE, ClientTasks
 from orchestrator.frontends.tasks import UNDECLARED as REASON
 from orchestrator.processes.control_client import ensure_control
 from orchestrator.settings import load_settings

@@ -22,6 +22,7 @@ from orchestrator import views
 from orchestrator.app import App
 from orchestrator.calls import Reply
 from orchestrator.errors import OrchestratorError
+from orchestrator.frontends.greeting import EXTENSION
 from orchestrator.views import Result
 from registry.errors import RegistryError, RowNotFound
 from registry.jobs.drafts import awaits_draft
@@ -30,7 +31,6 @@ from registry.models import Job
 from sandbox.errors import SandboxError
 from sandbox.sanitize import clean_json
 
-EXTENSION = "io.modelcontextprotocol/tasks"
 GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
 REQUIRED: Mapping[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
 """What an error says to a client that asks for a task and did not declare the extension."""

@@ -117,8 +117,9 @@ TOOLS = (
         "forge",
         "Forge a server",
         "Make, prove and register a server from an API's description; where it only computes or "
-        "changes a server, from code that you write: the job then waits with a brief. Answers with "
-        "a job for `status`. New hosts and credentials wait for a person.",
+        "changes a server, from code that you write: the job then waits with a brief. Waits up "
+        "to 25 s, then answers with a job for `status`. New hosts and credentials wait for a "
+        "person.",
         {
             "source": {
                 "type": "string",

@@ -194,30 +194,35 @@ class Dispatch:
             earlier = await self._retry_with_earlier(call, member, member.earlier)
             if earlier is not None:
                 return replace(earlier, standing=member.standing)
-        told = await self._explain(call, bundle, outcome)
-        return Done(
-            call,
-            invocation.id,
-            told,
-            member.standing,
-            cause=await self._explain_cause(ended, bundle),
-        )
+        return await self._tell_end(call, ended, outcome, member)
+
+    async def _tell_end(
+        self,
+        call: Call,
+        ended: Invocation,
+        outcome: Outcome,
+        member: RegisteredServer,
+        rule: str = "",
+    ) -> Done:
+        """The reply of a call that was made; of one that failed, with what to do and why."""
+        bundle, cause = member.bundle, ""
+        if outcome.failure is not None:
+            outcome = await self._explain(call, bundle, outcome)
+        if ended.failure is not None:
+            cause = await self._explain_cause(ended, bundle)
+        return Done(call, ended.id, outcome, member.standing, rule, cause)
 
     async def _explain(self, call: Call, bundle: Bundle, outcome: Outcome) -> Outcome:
-        """The outcome with what to do about a credential that it wanted for. The record has it as
-        it came.
+        """A failure with what to do about a credential that it wanted for. The record has it as it
+        came.
         """
-        if outcome.failure is None:
-            return outcome
         source = self.execution.brokers.build_credentials(bundle)
         # A vault may be slow.
         denial = await asyncio.to_thread(explain_denial, bundle, call.tool, outcome, source)
         return add_denial(outcome, denial) if denial else outcome
 
     async def _explain_cause(self, ended: Invocation, bundle: Bundle) -> str:
-        """Why a call failed, in words, and of drift which repair mends it; "" where it did not."""
-        if ended.failure is None:
-            return ""
+        """Why a call failed, in words, and of drift which repair mends it."""
         cause = find_cause(ended, bundle.get_tool(ended.tool))
         if cause is None or cause.kind != "drift":
             return cause.text if cause else ""
@@ -265,14 +270,7 @@ class Dispatch:
             self.recorder.account_held(invocation)
             return held
         ended = self.recorder.record_later(invocation, outcome, tape)
-        told = await self._explain(call, bundle, outcome)
-        return Done(
-            call,
-            invocation.id,
-            told,
-            member.standing,
-            cause=await self._explain_cause(ended, bundle),
-        )
+        return await self._tell_end(call, ended, outcome, member)
 
     async def _call_write(
         self,
@@ -293,15 +291,7 @@ class Dispatch:
         if broker.captured is not None and not broker.released:
             reason = "the call would now send another request than the one approved"
             return await self.captures.request_approval(call, bundle, broker, reason, invocation.id)
-        told = await self._explain(call, bundle, outcome)
-        return Done(
-            call,
-            invocation.id,
-            told,
-            member.standing,
-            rule,
-            await self._explain_cause(ended, bundle),
-        )
+        return await self._tell_end(call, ended, outcome, member, rule)
 
     async def send_write(
         self, invocation: Invocation, call: Call, bundle: Bundle, release: Release

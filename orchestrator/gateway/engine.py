@@ -104,6 +104,11 @@ class Engine:
         if self._runner is None:
             raise self._absence or EngineUnavailable("none was looked for")
 
+    async def look_again(self) -> None:
+        """Look for an engine at once, where there was none: somebody just made one ready."""
+        self._looked = -LOOK_AGAIN_SECONDS
+        await self._look_for_engine()
+
     def check_caged(self, server: str) -> None:
         """Return where a third-party server can be fetched and run in a cage. Raises Frozen,
         NotOnThisEngine, or what opening a session would.

@@ -94,6 +94,7 @@ class GrantedEnvironmentProvider:
             told=lambda tunnel: self._note_tunnel(server, tunnel),
             kill_switch=self.kill_switch,
             throttle=self.throttle,
+            server=server,
         )
 
     def _note_tunnel(self, server: str, tunnel: Tunnel) -> None:

@@ -33,7 +33,7 @@ class ForgeJobRunner:
         Raises DraftWanted, EngineWanted, ForgeWaits where somebody has to do something first, and
         what `Forge.forge_server` raises.
         """
-        order = ForgeOrder.from_json(job.request)
+        order = ForgeOrder.from_request(job.request)
         try:
             forged = await self._forge_server(job, order, report)
             missing = find_missing_tools(order.task, {tool.name for tool in forged.bundle.tools})

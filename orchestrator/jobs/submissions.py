@@ -13,7 +13,7 @@ from orchestrator.errors import ForgeDeclined, OrchestratorError
 from orchestrator.forging.compose import CONTENT, DECLINE, MAX_REASON
 from orchestrator.forging.documentation import awaits_document
 from orchestrator.forging.drafting import DraftJobRunner
-from orchestrator.forging.order import NO_SOURCE, NO_TOOL
+from orchestrator.forging.order import NO_SOURCE, NO_TOOL, extract_order
 from orchestrator.forging.rounds import is_admissible
 from orchestrator.jobs.runner import JobRunner
 from registry.errors import DraftRefused
@@ -39,7 +39,7 @@ class Submissions:
         earlier = self.store.jobs.get(job)
         if earlier.kind != "forge" and earlier.request.get("tool") != NO_TOOL:
             raise OrchestratorError(f"{job} is no forge job. `status` lists the jobs.")
-        if earlier.request.get("parent"):
+        if extract_order(earlier.request).get("parent"):
             raise OrchestratorError(f"{job} changes a server: hand in its code, not a document.")
         request = {**earlier.request, "document": document}
         if earlier.kind == "forge" or awaits_draft(earlier):
@@ -101,7 +101,7 @@ class Submissions:
             )
         told = {"experimental": True, "author": "client", "source": NO_SOURCE}
         now, last = time.time(), drafts[-1]
-        request = {**earlier.request, **told}
+        request = {**extract_order(earlier.request), **told}
         # It waits until it has its draft: nobody else is to begin it without.
         made = Job(generate_id(), "forge", request, created=now, updated=now, state="waiting")
         self.store.jobs.create(made)

@@ -24,6 +24,7 @@ from orchestrator.results.references import (
     resolve_arguments,
 )
 from orchestrator.results.shape import (
+    cut_bytes,
     cut_sample,
     cut_text,
     describe_shape,
@@ -46,6 +47,8 @@ ANSWER_BYTES = 4_500
 """The most bytes of what stands for a large result: 1,500 tokens by `shape.TOKEN_BYTES`."""
 MAX_NESTING = 128
 SHAPE_BYTES = 1_200
+HEAD = ("state", "run", "answer_with", "approval", "why", "error")
+HEAD_BYTES = 800
 NOTE_LETTERS = 400
 UNKNOWN = (ResultSource("", frozenset({ANYWHERE})),)
 """The source of what nobody can say where it is from."""
@@ -118,11 +121,29 @@ class ResultKeeper:
         sources = (*self.find_sources((call.server,)), *call.sources)
         return self.shorten_result(result, call.session, done.invocation, call.name, sources)
 
-    def shorten_run(self, result: Result, session: str, job: str, tools: Iterable[str]) -> Result:
-        """The result of a task run, whose steps called these tools (`server.tool`)."""
+    def shorten_run(
+        self, result: Result, session: str, job: str, tools: Iterable[str], *, answered: bool
+    ) -> Result:
+        """The result of a task run, whose steps called these tools (`server.tool`), within an
+        answer's size. Of one that was not `answered` by a tool, what says how to go on (HEAD) stays
+        as it is. The results of a run without a session are kept under the run's own id.
+        """
         names = tuple(tools)
         sources = self.find_sources(name.partition(".")[0] for name in names) or UNKNOWN
-        return self.shorten_result(result, session, job, names[-1] if names else "do", sources)
+        keeper = replace(self, most_bytes=min(self.most_bytes, ANSWER_BYTES))
+        tool = names[-1] if names else "do"
+        short = keeper.shorten_result(result, session or job, job, tool, sources)
+        if short is result:
+            return _cut_texts(result)
+        named = {} if session else {"session": job}
+        told = {**short["structuredContent"], **named}
+        if answered:
+            return {**short, "structuredContent": told}
+        given = result.get("structuredContent") or {}
+        head = {name: given[name] for name in HEAD if name in given}
+        told |= head if measure_json(head) <= HEAD_BYTES else {}
+        # What a run asks or waits for is said in its own words.
+        return {**_cut_texts({**short, "content": result["content"]}), "structuredContent": told}
 
     def shorten_result(
         self,
@@ -170,6 +191,18 @@ class ResultKeeper:
         )
 
 
+def _cut_texts(result: Result) -> Result:
+    """The result with its texts within an answer's size together."""
+    blocks, room = [], ANSWER_BYTES
+    for block in result.get("content") or []:
+        if block.get("type") == "text":
+            text = cut_bytes(str(block.get("text", "")), room)
+            room -= len(text.encode("utf-8", "replace"))
+            block = {**block, "text": text}
+        blocks.append(block)
+    return {**result, "content": blocks}
+
+
 def _extract_value(result: Mapping[str, Any]) -> Any:
     """The value that a result gives, or None where it gives more than text."""
     content = result.get("content") or []
@@ -195,7 +228,7 @@ def _build_reference(
     if kept is not None:
         first = next((path for path in shape if path not in ("$", "…")), "$").replace("[*]", "[0]")
         told["next"] = (
-            f"`status` with this session, result={kept.handle!r} and a path (and offset) shows "
+            f"`status` with the same session, result={kept.handle!r} and a path (and offset) shows "
             f'more; {{"$ref": "{kept.handle}", "path": {write_json(first)}}} stands for a '
             "value in arguments"
         )

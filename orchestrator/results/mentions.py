@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orchestrator.results.paths import render_segment
+from orchestrator.results.shape import render_segment
 from registry.sessions.memory import Exchange, SessionMemory
 
 MAX_MENTIONS = 5

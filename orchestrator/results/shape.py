@@ -5,10 +5,12 @@ All are pure, and bounded whatever the value is: names and texts in it are stran
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.results.paths import Wildcard, render_segment
 from sandbox import exactjson
 
 TOKEN_BYTES = 3
@@ -20,8 +22,18 @@ MAX_LINES = 40
 MAX_VISITS = 2_000
 LOOKED_AT = 20
 """Elements of a list by which its shape is told."""
+_PLAIN = re.compile(r"[^\W\d]\w{0,59}\Z")
 _LEVELS = ((8, 200, 40, 8), (5, 160, 30, 6), (3, 120, 20, 5), (2, 80, 12, 4), (1, 40, 8, 3))
 """How many elements, characters, keys and levels a sample has, the richest first."""
+
+
+@dataclass(frozen=True)
+class Wildcard:
+    """All elements of a list, or all values of an object."""
+
+
+Segment = str | int | Wildcard
+"""A step of a path: a key, an index, or all."""
 
 
 def count_tokens(text: str) -> int:
@@ -37,6 +49,18 @@ def measure_json(value: Any) -> int:
 def write_json(value: Any) -> str:
     """The JSON text of a value without blanks, as a model is shown it."""
     return exactjson.dumps(value).decode()
+
+
+def render_segment(segment: Segment) -> str:
+    """A segment as a path writes it."""
+    if isinstance(segment, Wildcard):
+        return "[*]"
+    if isinstance(segment, int):
+        return f"[{segment}]"
+    if _PLAIN.match(segment):
+        return f".{segment}"
+    quoted = json.dumps(segment, ensure_ascii=False)[1:-1].replace('\\"', '"').replace("'", "\\'")
+    return f"['{quoted}']"
 
 
 def describe_shape(value: Any, most_bytes: int = 1_500) -> dict[str, str]:
@@ -74,6 +98,14 @@ def cut_sample(value: Any, most_bytes: int) -> Any:
 def cut_text(text: str, most: int) -> str:
     """A text of at most `most` characters, the last an ellipsis where it was longer."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def cut_bytes(text: str, most: int) -> str:
+    """A text of at most `most` bytes of UTF-8, the last an ellipsis where it was longer."""
+    written = text.encode("utf-8", "replace")
+    if len(written) <= most:
+        return text
+    return written[: max(0, most - 3)].decode("utf-8", "ignore") + "…" if most >= 3 else ""
 
 
 def _describe_values(values: list[Any]) -> str:

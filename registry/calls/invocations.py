@@ -7,11 +7,22 @@ that the write may have happened.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Update, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Update,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    update,
+)
 
 from registry import trust
 from registry.approvals import approvals
@@ -27,6 +38,30 @@ from registry.servers import standings
 from registry.servers.entries import STATE, change_state
 from registry.servers.standings import SERVER
 from registry.trust import Standing
+
+SEARCHED = 5_000
+COUNTED = 2_000
+"""Newest calls that are looked through, so that a long history makes nothing slow."""
+
+
+@dataclass(frozen=True)
+class CallQuery:
+    """Filters of a search; "" does not filter. `outcome` is `ok`, `failed` or `writes`; `text` may
+    occur in the tool's name, the task or the arguments.
+    """
+
+    server: str = ""
+    outcome: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class CallCount:
+    """The calls that were begun in the hour from `hour` (epoch seconds) on."""
+
+    hour: float
+    succeeded: int
+    failed: int
 
 
 class CallTable(RecordingTable):
@@ -154,6 +189,42 @@ class CallTable(RecordingTable):
         with self._database.read() as connection:
             return tuple(_parse_row(row) for row in connection.execute(query).mappings())
 
+    def search(self, wanted: CallQuery, limit: int, offset: int = 0) -> tuple[Invocation, ...]:
+        """Calls that pass all filters, newest first, after the first `offset` of them. A text is
+        looked for in the newest SEARCHED calls.
+        """
+        invocations = tables.invocations
+        query = (
+            select(invocations)
+            .where(*_build_conditions(wanted))
+            .order_by(invocations.c.sequence.desc())
+            .limit(limit)
+            .offset(offset)
+        )
+        with self._database.read() as connection:
+            return tuple(_parse_row(row) for row in connection.execute(query).mappings())
+
+    def count_by_hour(self, since: float) -> tuple[CallCount, ...]:
+        """The ended calls begun since a moment by the hour, of the newest COUNTED, oldest first."""
+        invocations = tables.invocations
+        newest = (
+            select(
+                invocations.c.started,
+                invocations.c.disputed,
+                invocations.c.state,
+                invocations.c.failure_kind,
+            )
+            .order_by(invocations.c.sequence.desc())
+            .limit(COUNTED)
+        )
+        counts: dict[float, list[int]] = {}
+        with self._database.read() as connection:
+            for started, disputed, state, kind in connection.execute(newest):
+                if started >= since and state != "intended":
+                    good = state == "done" and kind is None and not disputed
+                    counts.setdefault(started // 3600 * 3600, [0, 0])[0 if good else 1] += 1
+        return tuple(CallCount(hour, *counts[hour]) for hour in sorted(counts))
+
     def get(self, id: str) -> Invocation:
         """Raises Unknown."""
         with self._database.read() as connection:
@@ -212,6 +283,23 @@ def _overturn_success(connection: Connection, row: RowMapping, now: float, reaso
         age = None if ordinal is None else before.ordinal - ordinal
         after = trust.overturn_success(before, row["version"], age, now, reason)
         standings.save_record(connection, row["entry"], operation, after, fresh=False)
+
+
+def _build_conditions(wanted: CallQuery) -> Iterator[ColumnElement[bool]]:
+    calls = tables.invocations.c
+    good = (calls.state == "done") & calls.failure_kind.is_(None) & not_(calls.disputed)
+    if wanted.server:
+        yield calls.entry == wanted.server
+    if wanted.outcome == "ok":
+        yield good
+    elif wanted.outcome == "failed":
+        yield not_(good) & (calls.state != "intended")
+    elif wanted.outcome == "writes":
+        yield calls.access == "write"
+    if wanted.text:
+        yield calls.sequence > select(func.max(calls.sequence)).scalar_subquery() - SEARCHED
+        names = (calls.tool, calls.task, calls.arguments)
+        yield or_(*(name.icontains(wanted.text, autoescape=True) for name in names))
 
 
 def _parse_row(row: Mapping[Any, Any]) -> Invocation:

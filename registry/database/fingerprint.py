@@ -6,7 +6,8 @@ import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
+
+from registry.database.readonly import connect_readonly
 
 _ROWS = (
     "SELECT e.name, e.version, e.state, v.permissions FROM entries e JOIN versions v"
@@ -22,9 +23,8 @@ def compute_fingerprint(database: Path) -> str:
     read at once.
     """
     digest = hashlib.sha256()
-    address = f"file:{quote(str(database))}?mode=ro"
     try:
-        with closing(sqlite3.connect(address, timeout=WAIT_SECONDS, uri=True)) as connection:
+        with closing(connect_readonly(database, WAIT_SECONDS)) as connection:
             for query in _ROWS:
                 for row in connection.execute(query):
                     digest.update(repr(row).encode("utf-8", "surrogatepass"))

@@ -7,11 +7,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
+from pathlib import Path
 from typing import Literal
+
+from registry.database.readonly import connect_readonly
 
 Kind = Literal["approval", "job", "call", "rule", "server", "tool"]
 
 MOST = 1000
+WAIT_SECONDS = 2.0
 _QUERIES: dict[Kind, str] = {
     "approval": "SELECT id AS found FROM approvals ORDER BY created DESC",
     "job": "SELECT id AS found FROM jobs ORDER BY created DESC",
@@ -25,13 +29,15 @@ _QUERIES: dict[Kind, str] = {
 }
 
 
-def find_beginning(url: str, kinds: Iterable[Kind], prefix: str, most: int = MOST) -> list[str]:
+def find_beginning(
+    database: Path, kinds: Iterable[Kind], prefix: str, most: int = MOST
+) -> list[str]:
     """The stored names or ids of these kinds that begin so, at most so many of each kind. Nothing
     where the database cannot be read: whoever asks for the row itself hears why.
     """
     found: list[str] = []
     try:
-        with closing(_connect(url)) as connection:
+        with closing(connect_readonly(database, WAIT_SECONDS)) as connection:
             for kind in kinds:
                 query = (
                     f"SELECT found FROM ({_QUERIES[kind]}) WHERE substr(found, 1, ?) = ? LIMIT ?"  # nosec B608 # of our own words
@@ -43,7 +49,7 @@ def find_beginning(url: str, kinds: Iterable[Kind], prefix: str, most: int = MOS
     return list(dict.fromkeys(found))
 
 
-def find_listing(url: str, server: str, tool: str) -> str:
+def find_listing(database: Path, server: str, tool: str) -> str:
     """The JSON text with which `tools/list` shows a tool of a current version; "" where there is
     none or the database cannot be read.
     """
@@ -52,16 +58,8 @@ def find_listing(url: str, server: str, tool: str) -> str:
         "entries.version = tools.version WHERE tools.entry = ? AND tools.name = ?"
     )
     try:
-        with closing(_connect(url)) as connection:
+        with closing(connect_readonly(database, WAIT_SECONDS)) as connection:
             row = connection.execute(query, (server, tool)).fetchone()
     except sqlite3.Error:
         return ""
     return str(row[0]) if row else ""
-
-
-def _connect(url: str) -> sqlite3.Connection:
-    """A connection that only reads. Raises sqlite3.Error, also where it is no SQLite database."""
-    path = url.removeprefix("sqlite:///")
-    if path == url:
-        raise sqlite3.NotSupportedError(url)
-    return sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2)

@@ -18,7 +18,6 @@ from functools import lru_cache
 from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import Any
 
 from registry.search.words import MOST_REMEMBERED
@@ -205,48 +204,65 @@ class _StemTable:
         self._numpy = numpy
         self._slots: dict[int, array[int]] = {}
         self._worths: dict[int, array[float]] = {}
+        self._loaded: tuple[Any, Any] = ((), ())
+        self._places: dict[int, tuple[int, int]] = {}
         self._documents = 0
 
     def is_empty(self) -> bool:
-        return not self._slots
+        return not self._slots and not self._places
 
     def extend(self, start: int, rows: Sequence[tuple[bytes, bytes]]) -> None:
         self._documents = start + len(rows)
-        if self._numpy is not None and len(rows) >= BULK and not self._slots:
+        if self._numpy is not None and len(rows) >= BULK and self.is_empty():
             self._load_all(rows)
             return
         for slot, (stems, worths) in enumerate(rows, start):
             keys = array(_INTEGERS, stems)
             values = array(_FLOATS, worths) if worths else (1.0,) * len(keys)
             for key, worth in zip(keys, values, strict=True):
-                if key not in self._slots:
+                if self._find_slots(key) is None:
                     self._slots[key], self._worths[key] = array("i"), array(_FLOATS)
                 self._slots[key].append(slot)
                 self._worths[key].append(worth)
 
     def _load_all(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
+        """Sort what the rows have by stem. A stem's own arrays are made when it is first asked for:
+        most never are.
+        """
         numpy = self._numpy
         keys = numpy.frombuffer(b"".join(stems for stems, _ in rows), numpy.int64)
         told = b"".join(worths for _, worths in rows)
         worths = numpy.frombuffer(told, numpy.float32) if told else numpy.ones(len(keys), "f4")
         sizes = numpy.fromiter((len(stems) // 8 for stems, _ in rows), numpy.int64, len(rows))
         slots = numpy.repeat(numpy.arange(len(rows), dtype=numpy.int32), sizes)
-        order = numpy.argsort(keys, kind="stable")
-        keys, slots, worths = keys[order], slots[order], worths[order]
         if not len(keys):
             return
-        starts = [0, *(numpy.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(keys)]
-        for begin, end in pairwise(starts):
-            key = int(keys[begin])
-            self._slots[key] = array("i", slots[begin:end].tobytes())
-            self._worths[key] = array(_FLOATS, worths[begin:end].tobytes())
+        order = numpy.argsort(keys, kind="stable")
+        keys = keys[order]
+        changes = keys[1:] != keys[:-1]
+        self._loaded = slots[order], worths[order]
+        starts = numpy.concatenate(([0], numpy.flatnonzero(changes) + 1))
+        ends = [*starts[1:].tolist(), len(keys)]
+        spans = zip(starts.tolist(), ends, strict=True)
+        self._places = dict(zip(keys[starts].tolist(), spans, strict=True))
 
     def get_slots(self, stem: str) -> array[int]:
-        return self._slots.get(hash_stem(stem), _NO_SLOTS)
+        slots = self._find_slots(hash_stem(stem))
+        return _NO_SLOTS if slots is None else slots
+
+    def _find_slots(self, key: int) -> array[int] | None:
+        """The slots of a stem, whose worths are there too then; None where it has none."""
+        found = self._slots.get(key)
+        if found is None and key in self._places:
+            begin, end = self._places.pop(key)
+            slots, worths = self._loaded
+            found = self._slots[key] = array("i", slots[begin:end].tobytes())
+            self._worths[key] = array(_FLOATS, worths[begin:end].tobytes())
+        return found
 
     def get_worth(self, stem: str, slot: int) -> float:
         key = hash_stem(stem)
-        slots = self._slots.get(key)
+        slots = self._find_slots(key)
         if slots is None:
             return 0.0
         place = bisect_left(slots, slot)
@@ -290,9 +306,9 @@ class _StemTable:
         return Sums(evidence, covered)
 
     def _weigh_stem(self, stem: str, weight: float) -> tuple[Any, Any]:
-        key = hash_stem(stem)
-        worths = self._numpy.frombuffer(self._worths[key], "f4")
-        return _view(self._numpy, self._slots[key]), worths * self._numpy.float32(weight)
+        slots = _view(self._numpy, self.get_slots(stem))
+        worths = self._numpy.frombuffer(self._worths[hash_stem(stem)], "f4")
+        return slots, worths * self._numpy.float32(weight)
 
     def add_up_slowly(self, terms: Sequence[WeighedTerm], weak: float) -> Sums:
         evidence: dict[int, float] = defaultdict(float)
@@ -326,7 +342,8 @@ class _StemTable:
 
     def _list_worths(self, stem: str, only: list[int] | None) -> Iterable[tuple[int, float]]:
         if only is None:
-            return zip(self.get_slots(stem), self._worths.get(hash_stem(stem), ()), strict=True)
+            slots = self.get_slots(stem)
+            return zip(slots, self._worths.get(hash_stem(stem), ()), strict=True)
         looked_up = ((slot, self.get_worth(stem, slot)) for slot in only)
         return [(slot, worth) for slot, worth in looked_up if worth]
 

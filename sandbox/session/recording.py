@@ -85,7 +85,7 @@ class CallLog:
     usage: CallUsage | None = None
     hide: Redaction | None = None
     """What has to be kept out of the call's records: values that the server was given."""
-    _kept_out: frozenset[str] = frozenset()
+    _kept_out: frozenset[str] = field(default=frozenset(), repr=False)
     _told: int = 0
     _latest: float = -math.inf
     _shown: str = ""

@@ -32,6 +32,7 @@ Refusal = Literal["", "refused", "unreachable", "timeout", "too_large", "frozen"
 PROXY_PORT = 3128
 PROXY = ("127.0.0.1", PROXY_PORT)
 MAX_HOSTS = 64
+MAX_PHRASE = 400
 TLS_ANSWERS = (b"\x15", b"\x16")
 
 
@@ -79,6 +80,7 @@ class EgressRefused(SandboxError):
 class EgressProxy:
     """Serves the connections of one session, to the `allowed` targets only.
 
+    `server` is the name of the registered server, for what a person is told to type; "" for none.
     `private` are the targets whose address may be outside the global range. Plain HTTP is sent by
     `upstream`, which has to apply the same rule. `connect` connects otherwise than by an address,
     None for where it does not. `told` receives the record of every connection at
@@ -95,6 +97,7 @@ class EgressProxy:
     clock: Clock = field(default_factory=SystemClock)
     resolve: Resolver = resolve_by_system
     connect: Connector | None = None
+    server: str = ""
     _made: int = 0
     _open: int = 0
     _bytes: int = 0
@@ -159,7 +162,7 @@ class EgressProxy:
         tally.set_target(asked.target, asked.kind)
         try:
             if asked.target not in self.allowed:
-                raise EgressRefused("refused", f"{asked.target} is not among the declared hosts")
+                raise EgressRefused("refused", self._describe_undeclared(asked.target))
             if asked.request is not None:
                 await self._forward_request(stream, asked.request, tally)
                 return
@@ -170,6 +173,12 @@ class EgressProxy:
             stream.end()
             raise
         await self._open_tunnel(stream, tally, proxied=door is None)
+
+    def _describe_undeclared(self, target: NetworkTarget) -> str:
+        told = f"Toolwright allows no connection to {target}"
+        if not self.server:
+            return told
+        return f"{told}. To allow it: toolwright add {self.server} --allow {target} -- COMMAND"
 
     def _check_room(self) -> None:
         if self.kill_switch.engaged:
@@ -309,7 +318,10 @@ def _can_stand_in(target: NetworkTarget) -> bool:
 
 def _render_refusal(status: int, reason: str) -> bytes:
     body = f"{reason}\n".encode()
-    return encode_response(WireResponse(status, (("content-type", "text/plain"),), body), "GET")
+    answer = WireResponse(status, (("content-type", "text/plain"),), body)
+    # Of a CONNECT that is refused, clients show the reason phrase alone ("403 Forbidden").
+    phrase = "".join(letter for letter in reason[:MAX_PHRASE] if " " <= letter <= "~")
+    return encode_response(answer, "GET", phrase)
 
 
 @contextlib.contextmanager

@@ -61,9 +61,11 @@ async def read_proxy_request(stream: LinkStream, door: NetworkTarget | None) -> 
         raise BadRequest(f"that is no HTTP request: {error}") from error
 
 
-def encode_response(response: WireResponse, method: str) -> bytes:
-    """Encode a response as HTTP/1.1 with `connection: close`."""
-    lines = [f"HTTP/1.1 {response.status} {responses.get(response.status, 'Other')}"]
+def encode_response(response: WireResponse, method: str, reason: str = "") -> bytes:
+    """Encode a response as HTTP/1.1 with `connection: close`. `reason` is its reason phrase (RFC
+    9112, section 4), by default the usual one: what a proxy's clients show of a refused CONNECT.
+    """
+    lines = [f"HTTP/1.1 {response.status} {reason or responses.get(response.status, 'Other')}"]
     for name, value in response.headers:
         if name.lower() not in _DROPPED and "\r" not in value and "\n" not in value:
             lines.append(f"{name}: {value}")

@@ -124,7 +124,7 @@ def test_an_answer_that_was_only_computed_on_in_between_is_still_the_first_apis(
 
 def test_an_answer_of_a_server_that_is_gone_goes_nowhere(keeper: ResultKeeper) -> None:
     result = {"content": [], "structuredContent": LARGE}
-    keeper.shorten_run(result, "mine", "job", ("gone.give",))
+    keeper.shorten_run(result, "mine", "job", ("gone.give",), answered=True)
     with pytest.raises(ReferenceRefused, match="is taken from an answer of gone"):
         refer(keeper, "north")
 

@@ -35,8 +35,9 @@ class Served:
         self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def ask(self, name: str, /, **arguments: Any) -> int:
-        """Call a tool; the id that `answer` wants."""
-        return self._send("tools/call", {"name": name, "arguments": arguments})
+        """Call a tool; the id that `answer` wants. Who asks for progress is told a job at once."""
+        asked = {"name": name, "arguments": arguments, "_meta": {"progressToken": name}}
+        return self._send("tools/call", asked if name == "forge" else {**asked, "_meta": {}})
 
     def answer(self, identity: int) -> dict[str, Any]:
         """The result that belongs to an id."""

@@ -5,6 +5,7 @@ of a write is done twice.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ import pytest
 
 from orchestrator.app import open_app
 from orchestrator.settings import Settings, load_settings
+from orchestrator.tasks.task_graph import build_graph
 from registry.jobs.jobs import is_parked
 from registry.models import ENDED_JOBS, Job, generate_id
 from tests.crash.installation import Installation
@@ -24,7 +26,7 @@ from tests.crash.victim import idled, killed_at
 from tests.functional.asking import decide
 from tests.world.model import Model, Said, model, purpose, said
 from tests.world.site import Page, Site
-from tests.world.zones import JSON, owners_api, zones_api
+from tests.world.zones import JSON, ZONES, build_page, owners_api, zones_api
 
 SECONDS = 120.0
 THREE = "list the zones, then create a record in the first one, then list its records"
@@ -45,12 +47,14 @@ STEPS: list[dict[str, Any]] = [
         "after": ["s2"],
     },
 ]
+IN_A_WRITE = ("plan", "route", "arguments", "gate", "execute", "check", "assemble")
+AFTER_A_LOST_ANSWER = ("retry", "diagnose", "escalate")
+IN_A_REPAIR = ("repair", "escalate")
+ALONE = ("confirm", "choose", "forge", "adapt", "replan")
+"""The nodes that a test of their own kills a run in."""
 WRITE = ("POST", "/zones/z-4711/records")
 MOMENTS = {
-    **{
-        f"in {node}": rf"after UPDATE jobs .*'{node}'"
-        for node in ("plan", "route", "arguments", "gate", "execute", "check", "assemble")
-    },
+    **{f"in {node}": rf"after UPDATE jobs .*'{node}'" for node in IN_A_WRITE},
     "before execute": r"UPDATE jobs .*'execute'",
     "before the approval is asked for": r"INSERT INTO approvals",
     "after the approval is asked for": r"after INSERT INTO approvals",
@@ -218,6 +222,12 @@ def test_a_run_killed_while_it_chooses_ends_with_the_models_choice(world: World)
     assert world.endpoint.purposes() == ["choice"]
 
 
+def test_a_run_is_killed_in_every_node_that_there_is() -> None:
+    nothing: Any = None
+    killed = {*IN_A_WRITE, *AFTER_A_LOST_ANSWER, *IN_A_REPAIR, *ALONE}
+    assert killed == {*build_graph(nothing).nodes}
+
+
 @contextmanager
 def broken(world: World, page: Page) -> Iterator[None]:
     kept = world.zones.pages["/zones"]
@@ -226,7 +236,7 @@ def broken(world: World, page: Page) -> Iterator[None]:
     world.zones.pages["/zones"] = kept
 
 
-@pytest.mark.parametrize("node", ["retry", "diagnose", "escalate"])
+@pytest.mark.parametrize("node", AFTER_A_LOST_ANSWER)
 def test_a_run_killed_while_it_mends_a_lost_answer_ends_with_a_person(
     node: str, world: World
 ) -> None:
@@ -239,7 +249,7 @@ def test_a_run_killed_while_it_mends_a_lost_answer_ends_with_a_person(
     assert ended.result["given_up"]["attempts"] == 3
 
 
-@pytest.mark.parametrize("node", ["repair", "escalate"])
+@pytest.mark.parametrize("node", IN_A_REPAIR)
 def test_a_run_killed_while_a_server_is_repaired_ends_once(node: str, world: World) -> None:
     with broken(world, Page(b'{"error": "gone"}', 410, JSON)):
         job = world.queue(task="x", tool="zones.list_zones")
@@ -268,6 +278,66 @@ def test_a_run_killed_while_it_forges_makes_one_server_and_goes_on(
         assert ended.result["answer"]["structuredContent"]["body"] == {"count": 2}
         with world.home.store() as store:
             assert len(store.servers.find_summaries()) == before + 1
+
+
+def test_a_run_killed_while_it_extends_a_server_makes_one_version_and_goes_on(
+    world: World,
+) -> None:
+    place = "/weather"
+    page = world.owners.pages["/openapi.json"]
+    assert isinstance(page, Page)
+    document = json.loads(page.body)
+    document["paths"][place] = {
+        "get": {
+            "operationId": "showWeather",
+            "summary": "Show the weather in the machine room",
+            "responses": {"200": {"description": "ok"}},
+        }
+    }
+    world.owners.pages |= {
+        "/openapi.json": build_page(document),
+        place: build_page({"celsius": 19}),
+    }
+    with world.home.store() as store:
+        before = {each.name: each.version for each in store.servers.find_summaries()}
+    job = world.queue(task=f"show the weather in the machine room ({world.owners.url})")
+    killed_at(r"after UPDATE jobs .*'adapt'", world.alone)
+    asked = carry_on(world.alone, job.id)
+    answer(world, asked, confirm=True)
+    ended = carry_on(world.alone, job.id)
+    assert ended.result["state"] == "answered", ended.message
+    assert ended.result["answer"]["structuredContent"]["body"] == {"celsius": 19}
+    with world.home.store() as store:
+        after = {each.name: each.version for each in store.servers.find_summaries()}
+    assert after == {**before, "owners": before["owners"] + 1}
+
+
+def test_a_run_killed_while_it_turns_to_another_server_asks_that_once(world: World) -> None:
+    endless = (*JSON, ("Content-Length", "50"))
+    with zones_api() as mirror:
+        world.home.allow(mirror.url)
+        made = world.home.run("forge", "zones mirror", "--source", mirror.url, "--name", "mirror")
+        assert made.exit_code == 0, made.stdout
+        mirror.asked.clear()
+        with broken(world, Page(headers=endless, chunks=lambda: iter([b'{"name":']))):
+            job = world.queue(task="list the zones")
+            asked = carry_on(world.alone, job.id)
+            if asked.result["question"]["kind"] == "confirm":
+                answer(world, asked, confirm=False)
+                asked = carry_on(world.alone, job.id)
+            answer(world, asked, tool="zones.list_zones")
+            killed_at(r"after UPDATE jobs .*'replan'", world.alone)
+            asked = carry_on(world.alone, job.id)
+        question = asked.result["question"]
+        assert "zones.list_zones failed" in question["text"]
+        assert world.count("GET", "/zones") == 3
+        answer(world, asked, tool="mirror.list_zones")
+        ended = carry_on(world.alone, job.id)
+        assert ended.result["state"] == "answered", ended.message
+        assert ended.result["answer"]["structuredContent"]["body"] == ZONES
+        assert world.count("GET", "/zones") == 3
+        assert mirror.paths == ["/zones"]
+        assert world.home.run("archive", "mirror").exit_code == 0
 
 
 def say_yes(asked: Job) -> dict[str, Any]:

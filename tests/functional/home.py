@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import select
 import subprocess
 import sys
@@ -80,6 +81,25 @@ class Home:
         done = self.run(*words, "--pin-file", str(self.pin_file))
         assert done.returncode == 0, done.stderr or done.stdout
         return done.stdout
+
+    def type_command(self, *words: str, answers: list[tuple[bytes, str]]) -> tuple[str, int]:
+        """Type a command at a terminal of its own, and each answer once its question stands there;
+        all that was shown, and the command's status.
+        """
+        parent, child = pty.openpty()
+        with subprocess.Popen(
+            self.command(*words),
+            stdin=child,
+            stdout=child,
+            stderr=child,
+            env=self.environment,
+            start_new_session=True,
+        ) as process:
+            os.close(child)
+            shown = type_answers(parent, answers).decode("utf-8", "replace")
+            status = process.wait(self.seconds)
+        os.close(parent)
+        return shown, status
 
     @contextmanager
     def store(self) -> Iterator[Store]:

@@ -45,10 +45,10 @@ async def answer_questions(app: App, job: Job) -> tuple[Job, int]:
 
 @pytest.mark.parametrize("told", APIS, ids=[each["example"] for each in APIS])
 def test_a_sentence_makes_the_tool_and_is_answered(
-    tmp_path: Path, engine_name: str, told: Mapping[str, Any]
+    tmp_path: Path, any_engine: str, told: Mapping[str, Any]
 ) -> None:
     async def story() -> None:
-        settings = load_settings(home=tmp_path, engine=engine_name)
+        settings = load_settings(home=tmp_path, engine=any_engine)
         person(settings.pin)
         with site(load_pages(told["example"])) as api:
             async with open_app(settings, "do") as app:

@@ -257,7 +257,7 @@ def test_a_session_is_told_what_was_done_in_it_and_why(front: Front) -> None:
     assert other["summary"] == "Nothing is known of this session."
 
 
-def test_the_answer_of_a_task_run_is_kept_for_its_session_alone(front: Front) -> None:
+def test_the_answer_of_a_task_run_is_kept_for_its_session_or_itself_alone(front: Front) -> None:
     steps = [{"id": "s1", "tool": "north.give", "state": "done"}]
     answer = {"content": [], "structuredContent": {"items": ["x" * 60] * 200}}
     called = {"call": "c", "trust": "", "rule": "", "cause": "", "failure": None}
@@ -270,8 +270,12 @@ def test_the_answer_of_a_task_run_is_kept_for_its_session_alone(front: Front) ->
         told = [front.ask("status", job=job.id)["structuredContent"] for _ in range(2)]
         # Asked twice, it is the same result.
         assert told[0] == told[1]
-        assert told[0].get("result") == ("r1" if session else None)
-        assert ("items" in told[0]) == (not session)
+        assert told[0]["result"] == "r1"
+        assert "items" not in told[0]
+        # A run without a session keeps it under its own id.
+        assert told[0].get("session") == (None if session else job.id)
+        other = front.ask("status", session="other", result="r1")
+        assert other["isError"]
 
 
 def test_a_client_that_connects_is_told_what_is_registered_at_that_moment(front: Front) -> None:

@@ -96,8 +96,8 @@ def test_a_process_that_does_not_answer_is_killed_with_its_sandboxes(
     until(lambda: cut(harbour), "the API saw its connection closed")
     assert home.containers() == 0
     with Peer(home, "serve", "--no-control") as next_one, home.store() as store:
-        assert deaf.process.pid not in [process.pid for process in store.processes.find()]
         assert next_one.value("status")["frozen"]
+        assert deaf.process.pid not in [process.pid for process in store.processes.find()]
     assert home.post("/unfreeze", pin="wrong-one").status_code == 403
     assert served.value("status")["frozen"]
     unfreeze(home, served)
@@ -110,7 +110,11 @@ def test_a_forge_that_was_stopped_leaves_nothing_and_can_be_started_again(
     with held_api() as pages:
         home.person("source", "allow", pages.url.removeprefix("http://"))
         order = {"task": "read a", "source": f"{pages.url}/openapi.json", "name": "later"}
-        job = served.value("forge", **order)["job"]
+        # Who asks for progress is told the job at once.
+        told = {"name": "forge", "arguments": order, "_meta": {"progressToken": "later"}}
+        begun = served.request("tools/call", told)["result"]["structuredContent"]
+        assert begun["state"] == "queued"
+        job = begun["job"]
         until(lambda: "/a" in pages.paths, "its sandbox asks the API")
         killed = home.post("/kill", by="test").json()
         assert (killed["sigkilled"], killed["left"]) == (0, 0)

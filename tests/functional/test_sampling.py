@@ -75,6 +75,10 @@ async def value(client: Client, called: str, /, **arguments: Any) -> dict[str, A
     return told
 
 
+async def ignore(done: float, total: float | None, message: str | None) -> None:
+    return None
+
+
 async def forged(client: Client, **more: Any) -> dict[str, Any]:
     job = (await value(client, "forge", task="Roman numerals", source="none", **more))["job"]
     while True:
@@ -157,7 +161,10 @@ def test_a_client_that_goes_away_leaves_a_job_that_waits_with_its_brief(
             asked.set()
 
         async with connected(settings, Sampler(silent), "legacy") as (app, client):
-            begun = await value(client, "forge", task="Roman numerals", source="none")
+            order = {"task": "Roman numerals", "source": "none"}
+            # Who asks for progress is not kept waiting for the end.
+            result = await client.call_tool("forge", order, progress_callback=ignore)
+            begun = result.structured_content or {}
             await asked.wait()
         async with connected(settings, Sampler(silent), "2026-07-28") as (app, client):
             while (job := app.store.jobs.get(begun["job"])).state != "waiting":

@@ -11,6 +11,7 @@ import pytest
 from orchestrator.approvals.flows import FLOW, allow_flow
 from orchestrator.approvals.granting import revoke_permissions
 from orchestrator.frontends.server import ToolFront
+from orchestrator.results.shape import count_tokens, write_json
 from orchestrator.settings import Settings, load_settings
 from registry.models import Job
 from tests.functional.asking import Asking, asking
@@ -28,10 +29,11 @@ def settings(tmp_path: Path, component: object) -> Settings:
     return replace(load_settings(home=tmp_path, engine="wasm"), result_bytes=80)
 
 
-async def ask_front(here: Asking, name: str, **arguments: Any) -> dict[str, Any]:
-    async def ignore(done: float, total: float | None, message: str) -> None:
-        return None
+async def ignore(done: float, total: float | None, message: str) -> None:
+    return None
 
+
+async def ask_front(here: Asking, name: str, **arguments: Any) -> dict[str, Any]:
     result = await ToolFront(here.app).call_tool(name, {**TOLD, **arguments}, ignore)
     return dict(result["structuredContent"])
 
@@ -65,6 +67,39 @@ def test_a_handle_stands_for_a_value_in_a_tasks_arguments_and_in_answers(
     asking(settings, zones, owners, story)
 
 
+def test_an_answer_to_do_is_small_however_much_an_api_or_a_call_has(
+    tmp_path: Path, component: object, zones: Site, owners: Site
+) -> None:
+    many = [{"id": f"z-{number}", "name": "x" * 40} for number in range(2_000)]
+    record = {"zone_id": "z-1", "body": {"name": "n", "content": "c" * 30_000}}
+    calls: dict[str, dict[str, Any]] = {
+        "large": {"task": "x", "tool": "zones.list_zones"},
+        "pending": {"task": "x", "tool": "zones.create_record", "arguments": record},
+        "asking": {"task": "list the zones of " + "long words " * 300},
+    }
+
+    async def story(here: Asking) -> None:
+        zones.pages["/zones"] = build_page(many)
+        front, told = ToolFront(here.app), {}
+        for name, order in calls.items():
+            answer = await front.call_tool("do", order, ignore)
+            told[name] = answer["structuredContent"]
+            texts = "".join(block["text"] for block in answer["content"])
+            assert count_tokens(write_json(told[name])) <= 1_500, name
+            assert count_tokens(texts) <= 1_500, name
+        assert told["asking"]["answer_with"]["run"]
+        assert here.app.store.approvals.get(told["pending"]["approval"]).state == "pending"
+        # What is not shown is kept under the run's own id, for whoever was told that.
+        large = told["large"]
+        part = {"session": large["session"], "result": large["result"], "path": "$.body[1999].id"}
+        shown = await front.call_tool("status", part, ignore)
+        assert shown["structuredContent"]["value"] == "z-1999"
+        other = await front.call_tool("status", {**part, "session": "mine"}, ignore)
+        assert other["isError"]
+
+    asking(load_settings(home=tmp_path, engine="wasm"), zones, owners, story)
+
+
 def get_value(job: Job) -> Any:
     assert job.state == "done", job.message
     return job.result["answer"]["structuredContent"]["body"]
@@ -91,12 +126,15 @@ def test_words_that_mean_an_earlier_answer_fill_in_a_call_that_is_shown_before_i
     async def story(here: Asking) -> None:
         await keep_zones(here)
         await here.app.dispatch.ledger.wait_written()
+        # Words that say nothing else mean the tool that takes what they mention.
+        pointed = get_question(await here.do("show the first one", session="mine"))
+        assert (pointed["kind"], pointed["shown"]["tool"]) == ("confirm", "zones.list_records")
+        assert pointed["shown"]["arguments"] == {"zone_id": "z-4711"}
+        other = await here.do("show the invoices of the first one", session="mine")
+        assert get_question(other)["kind"] != "confirm"
         asked = await here.do("list the records of the second one", session="mine")
         question = get_question(asked)
-        if question["kind"] == "choose":
-            asked = await here.answer(asked, tool="zones.list_records")
-            question = get_question(asked)
-        assert question["kind"] == "confirm"
+        assert (question["kind"], question["shown"]["tool"]) == ("confirm", "zones.list_records")
         assert question["shown"]["arguments"] == {"zone_id": "z-0815"}
         assert "the second one" in question["shown"]["why"][0]
         assert zones.paths == ["/zones"]

@@ -5,18 +5,21 @@ bounds.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.app import open_app
+from orchestrator.forging.order import extract_order
 from orchestrator.settings import Settings, load_settings
-from orchestrator.tasks.run.state import MAX_CALLS
+from orchestrator.tasks.run.state import MAX_CALLS, MAX_TOKENS
 from registry.models import Job
 from tests.functional.asking import Asking, asking
 from tests.functional.test_task_questions import PLAN, get_answer, get_question
 from tests.granted import allow
+from tests.world.model import Said, model, said
 from tests.world.site import Page, Site
 from tests.world.zones import JSON, ZONES, build_page, zones_api
 
@@ -106,6 +109,27 @@ def test_one_call_is_made_for_each_value_and_no_more_than_a_run_may(
     asking(settings, zones, owners, story)
 
 
+def test_a_run_that_spent_its_tokens_asks_no_model_more_but_whoever_asked(
+    tmp_path: Path, component: object, zones: Site, owners: Site
+) -> None:
+    steps = [{"id": "s1", "task": "list the zones"}, {"id": "s2", "task": "count the owners"}]
+
+    def spend(request: Any) -> Said:
+        tokens = {"prompt_tokens": MAX_TOKENS, "completion_tokens": 1}
+        planned = said({"steps": [{**step, "tool": "", "after": []} for step in steps]})
+        return replace(planned, usage=tokens)
+
+    with model(spend) as endpoint:
+        told = {"OPENAI_BASE_URL": endpoint.url, "OPENAI_API_KEY": "k", "OPENAI_MODEL": "m-1"}
+
+        async def story(here: Asking) -> None:
+            asked = await here.do("list the zones; count the owners")
+            assert get_question(asked)["step"] == "s1"
+            assert endpoint.purposes() == ["plan"]
+
+        asking(load_settings(told, home=tmp_path, engine="wasm"), zones, owners, story)
+
+
 def test_two_steps_that_nothing_does_have_a_server_made_each(
     settings: Settings, zones: Site, owners: Site
 ) -> None:
@@ -114,12 +138,17 @@ def test_two_steps_that_nothing_does_have_a_server_made_each(
             for site in (zones, owners):
                 allow(settings, app.store, site.url)
             here = Asking(app, settings, zones, owners)
-            job = await here.do("list the zones; count the owners")
+            words = "list the zones; count the owners"
+            job = await here.do(words)
             for _ in range(8):
                 if job.state != "waiting":
                     break
                 job = await here.answer(job, **reply(get_question(job)))
             assert len(app.store.servers.find_summaries()) == 2
+            kept = app.store.jobs.get(job.id).request
+            # What is written for a step is held to the step's words; the run keeps its own.
+            assert (kept["task"], "source" in kept) == (words, False)
+            assert extract_order(kept)["task"] == "count the owners"
             return job
 
     def reply(question: dict[str, Any]) -> dict[str, Any]:

@@ -270,3 +270,27 @@ def test_a_removed_server_is_gone_with_its_permissions(
     assert "archived" in text(call(peer, "gone.get_echo", text="x"))
     with home.store() as store:
         assert not [g for g in store.grants.find_grants() if g.origin.startswith("gone ")]
+
+
+def test_a_clients_own_server_goes_behind_the_gate_with_its_secret_and_comes_back(
+    home: Home, peer: Peer, script: Callable[[str], str], tmp_path: Path
+) -> None:
+    entry = {"command": "python", "args": [script(SHY)], "env": {"MOOD": "Tells a good mood."}}
+    config = tmp_path / ".cursor" / "mcp.json"
+    config.parent.mkdir()
+    config.write_text(json.dumps({"mcpServers": {"Shy One": entry}}))
+    own = Home(home.path, {**home.environment, "HOME": str(tmp_path), "COLUMNS": "500"})
+    data = tmp_path / "data"
+    data.mkdir()
+    asked = [(b"[y/N]", "y"), (b"Hosts that", ""), (b"Paths that", f"{data}:ro"), (b"PIN", PIN)]
+    told, code = own.type_command("import-clients", "--client", "cursor", answers=asked)
+    assert code == 0, told
+    assert "Shy One starts `toolwright run shy_one`" in told
+    assert "holds the values of Shy One.MOOD" in told
+    assert "good mood" not in config.read_text() + told
+    shown = home.read("show", "shy_one")
+    assert shown["permissions"] == ["env:MOOD", f"fs:{data}:ro"]
+    assert [(tool["name"], tool["access"]) for tool in shown["tools"]] == [("get_mood", "read")]
+    assert text(call(peer, "shy_one.get_mood")) == "fine"
+    own.person("import-clients", "--undo")
+    assert json.loads(config.read_text())["mcpServers"] == {"Shy One": entry}

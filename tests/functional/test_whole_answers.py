@@ -201,6 +201,7 @@ PECULIAR = (
     b'{"id": ' + b"9" * 5000 + b"}",
     b'{"name": "\\ud800"}',
     b'{"name": "\\u0000\\u200b"}',
+    b"\xef\xbb\xbf",
     b"\xef\xbb\xbf" + b'{"id": 7}',
     '{"name": "ö"}'.encode("utf-16"),
     '{"name": "ö"}'.encode("latin-1"),
@@ -230,6 +231,7 @@ KINDS = (
     "application/vnd.acme.thing",
     "",
 )
+BINARY = frozenset({"application/octet-stream", "image/png"})
 STATUSES = (200, 201, 202, 203, 206, 207, 226, 299, 204)
 
 
@@ -267,6 +269,11 @@ def check_given(world: World, result: dict[str, Any], cleaned: bool) -> None:
         return
     (expected,) = list_texts(world.kind, world.content)
     told = [block.get("text") for block in result["content"]]
+    if not expected and world.kind not in BINARY:
+        # A mark of byte order alone is an empty text.
+        assert len(told) == 1
+        assert told[0].startswith(f"HTTP {world.status}")
+        return
     if told[0] == (clean_text(expected) if cleaned else expected):
         structured = (result.get("structuredContent") or {}).get("body")
         if structured is not None:

@@ -10,10 +10,28 @@ from registry.approvals.decisions import build_forgery_check, sign_decision
 from registry.models import Approval, CallFailure, Entry, Invocation, Job, RegisteredTool
 from registry.secrets.signing import Signer
 from registry.store import Store
+from registry.trust import Standing
 from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
 from sandbox.bundle.report import CaseResult, StageReport
 from sandbox.wire.exchange import WireRequest, digest_request
 
+BLANK = Standing(
+    level="probationary",
+    version=1,
+    total=0,
+    successful=0,
+    counted=0,
+    window=0,
+    ratio=None,
+    wilson=0.0,
+    score=None,
+    ladder_successes=0,
+    version_successes=0,
+    average_latency_ms=None,
+    last_failure=None,
+    last_failure_reason="",
+)
+"""The standing of a server that nobody has called."""
 OBJECT = {"type": "object", "properties": {}}
 
 

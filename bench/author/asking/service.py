@@ -8,6 +8,17 @@ from typing import Any
 
 Answer = Mapping[str, Any]
 
+ASK_OBJECT = '''def ask(method, template, **given):
+    """The object that the API answers."""
+    body = http.request(method, BASE + template, **given).body
+    if not isinstance(body, dict):
+        raise ToolError("the API answered no object")
+    return body
+
+
+'''
+"""What code that asks an API directly has in common."""
+
 
 @dataclass(frozen=True)
 class World:

@@ -32,6 +32,8 @@ from registry.store import Store
 
 SERVER = "toolwright"
 MAX_BYTES = 64 * 1024 * 1024
+MAX_BACKUPS = 1000
+"""Of one file within a second."""
 
 
 @dataclass(frozen=True)
@@ -257,6 +259,47 @@ def update_config(
         raise OrchestratorError(f"{path} cannot be written: {error.strerror}.") from error
 
 
+def exchange_entry(
+    client: McpClient,
+    path: Path,
+    name: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+) -> Path:
+    """Put another entry in the place of one, where it still is what was read; the backup of what
+    was there.
+
+    Raises OrchestratorError, and then nothing is changed.
+    """
+    text = _read_config(path)
+    try:
+        if text is None or _find_entry(client, text, name) != before:
+            raise OrchestratorError(f"{path} has another `{name}` than was shown; nothing changed.")
+        changed = client.write(text, (*client.keys, name), after)
+    except ConfigNotUnderstood as error:
+        raise ConfigNotUnderstood(error.reason, str(path)) from error
+    try:
+        backup = _replace_config(path, text, changed)
+    except OSError as error:
+        raise OrchestratorError(f"{path} cannot be written: {error.strerror}.") from error
+    assert backup is not None
+    return backup
+
+
+def read_entries(client: McpClient, path: Path) -> Mapping[str, Any]:
+    """The servers that a configuration names, by name; none where there is no file. Raises
+    OrchestratorError.
+    """
+    text = _read_config(path)
+    try:
+        found = client.read(text) if text and text.strip() else {}
+    except ConfigNotUnderstood as error:
+        raise ConfigNotUnderstood(error.reason, str(path)) from error
+    for key in client.keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
 def _find_entry(client: McpClient, text: str, name: str) -> Any:
     """The entry that the configuration has under that name, or None."""
     found = client.read(text) if text.strip() else None
@@ -295,10 +338,17 @@ def _replace_config(path: Path, before: str | None, after: str) -> Path | None:
         write_atomically(path, after.encode(), 0o600)
         return None
     mode = path.stat().st_mode & 0o777
-    backup = path.with_name(f"{path.name}.backup-{time.strftime('%Y%m%d-%H%M%S')}")
+    backup = _choose_backup(path)
     write_atomically(backup, before.encode(), mode)
     write_atomically(Path(os.path.realpath(path)), after.encode(), mode)
     return backup
+
+
+def _choose_backup(path: Path) -> Path:
+    """A name that no backup has: two changes in a second keep what was there before each."""
+    first = f"{path.name}.backup-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = (first, *(f"{first}-{number}" for number in range(2, MAX_BACKUPS)))
+    return next(each for each in map(path.with_name, names) if not each.exists())
 
 
 def configure_client(

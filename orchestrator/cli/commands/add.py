@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
-from orchestrator.app import open_app
-from orchestrator.cli.progress.working import open_shown
+from orchestrator.cli.adding import add_server, print_added, read_permissions
 from orchestrator.cli.terminal import (
     ask_pin,
     check_secret_set,
@@ -16,19 +14,14 @@ from orchestrator.cli.terminal import (
     json_option,
     pin_option,
     print_json,
-    print_table,
-    print_text,
     report_errors,
     run_coroutine,
 )
-from orchestrator.errors import OrchestratorError
-from orchestrator.forging.thirdparty import AddedServer, Addition, Additions
+from orchestrator.forging.thirdparty import AddedServer, Addition
 from orchestrator.forging.thirdparty_source import ImageSource, ProgramSource, Source, parse_command
-from orchestrator.settings import Settings, load_settings
-from registry.secrets.signing import Signer
+from orchestrator.settings import load_settings
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.offer import Offer
-from sandbox.bundle.permissions import Permission, parse_permission
 
 NO_CAGE = (
     "!! --unconfined: this server runs as a plain process of yours, WITHOUT A CAGE. It can read "
@@ -81,7 +74,7 @@ def add_command(
     without a network, and sees nothing that you do not give it here. Asks for the PIN.
     """
     settings = load_settings()
-    permissions, secrets, private = _parse_permissions(allow, allow_private, env, fs)
+    permissions, secrets, private = read_permissions(allow, allow_private, env, fs)
     for secret in secrets.values():
         check_secret_set(settings, secret, name)
     addition = Addition(
@@ -97,29 +90,11 @@ def add_command(
     if unconfined:
         err.print(NO_CAGE, style="bold red")
     signer = ask_pin(settings, pin_file)
-    added = run_coroutine(_add_server(settings, addition, signer, quiet=as_json))
+    added = run_coroutine(add_server(settings, addition, signer, quiet=as_json))
     if as_json:
         print_json(_encode_result(added))
     else:
-        _print_result(added)
-
-
-async def _add_server(
-    settings: Settings, addition: Addition, signer: Signer, quiet: bool
-) -> AddedServer:
-    async with open_shown(open_app(settings, "add"), quiet) as app:
-        additions = Additions(
-            app.store.servers,
-            app.store.grants,
-            app.consents,
-            app.forge.shelf,
-            app.forge.engine,
-            app.outfit,
-            settings.of_engine.private,
-        )
-        return await additions.add(
-            addition, signer, lambda line: None if quiet else print_text(line, "dim")
-        )
+        print_added(added)
 
 
 def _parse_source(
@@ -132,32 +107,6 @@ def _parse_source(
     if unconfined and words:
         return ProgramSource(words)
     return parse_command(words, packages)
-
-
-def _parse_permissions(
-    allow: Iterable[str], private: Iterable[str], env: Iterable[str], fs: Iterable[str]
-) -> tuple[tuple[Permission, ...], dict[str, str], tuple[str, ...]]:
-    """The permissions, the secrets by variable, and the hosts that may be private."""
-    secrets = {}
-    for pair in env:
-        variable, _, secret = pair.partition("=@")
-        if not variable or not secret or "=" in variable:
-            raise OrchestratorError(
-                f"--env takes KEY=@SECRET, the name of a secret and never its value. Put the value "
-                f"into the vault: toolwright secret set NAME.{variable.partition('=')[0][:60]}"
-            )
-        secrets[variable] = secret
-    try:
-        local = tuple(parse_permission(f"network:{host}") for host in private)
-        wanted = [
-            *(parse_permission(f"network:{host}") for host in allow),
-            *local,
-            *(parse_permission(f"env:{variable}") for variable in secrets),
-            *(parse_permission(f"fs:{path}") for path in fs),
-        ]
-    except ValueError as error:
-        raise OrchestratorError(f"{error}.") from error
-    return tuple(dict.fromkeys(wanted)), secrets, tuple(each.name for each in local)
 
 
 def _encode_result(added: AddedServer) -> dict[str, object]:
@@ -181,30 +130,3 @@ def _encode_offer(bundle: Bundle) -> dict[str, object]:
         "resources": [resource["uri"] for resource in offer.resources],
         "templates": [template["uriTemplate"] for template in offer.templates],
     }
-
-
-def _render_offer(offer: Offer) -> str:
-    counts = {
-        "prompt": len(offer.prompts),
-        "resource": len(offer.resources),
-        "template": len(offer.templates),
-    }
-    told = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items() if count]
-    return f"besides: {', '.join(told)}; `toolwright run` passes them on"
-
-
-def _print_result(added: AddedServer) -> None:
-    entry, bundle = added.entry, added.bundle
-    what = "is unchanged" if added.unchanged else f"is {entry.state}"
-    print_text(f"{entry.name} version {entry.version} {what}.", "bold green")
-    print_table(("tool", "access"), ((tool.name, tool.access) for tool in bundle.tools))
-    if bundle.launch is not None and bundle.launch.offer.pins:
-        print_text(_render_offer(bundle.launch.offer))
-    print_text("permissions: " + (", ".join(bundle.permissions) or "none"))
-    writes = sum(tool.access == "write" for tool in bundle.tools)
-    if writes:
-        print_text(
-            f"{writes} of {len(bundle.tools)} tools count as writes, and ask you before each call."
-        )
-    for finding in added.left_out:
-        print_text(f"left out: {finding.where}: {finding.reason}", "yellow")

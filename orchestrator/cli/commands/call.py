@@ -66,7 +66,7 @@ def call_command(
     a repeated key makes a list, `key=@FILE` reads a local file (`key=@@x` is the text @x), and
     `key:=JSON` is JSON whatever the schema says. `toolwright show TOOL` lists the keys.
 
-    A write waits for `toolwright approve`; a running `toolwright serve` then carries it out.
+    A write waits for `toolwright approve`, which has it sent.
     """
     parts = split_tool_name(tool)
     if parts is None:

@@ -63,6 +63,7 @@ CHECK_SECONDS = 10.0
 @click.option("--port", default=0, help="Port to listen on; 0 takes a free one.")
 @click.option("--open", "show", is_flag=True, help="Open the page of the running control plane.")
 @click.option("--url", "tell", is_flag=True, help="Print a link to the page that logs in once.")
+@click.option("--plain", is_flag=True, help="With --open or --url: a page that needs no script.")
 @click.option("--stop", is_flag=True, help="Stop the running control plane.")
 @click.option("--push", is_flag=True, help="Let messages carry links that decide; wants the PIN.")
 @pin_option
@@ -74,6 +75,7 @@ def control_command(
     port: int,
     show: bool,
     tell: bool,
+    plain: bool,
     stop: bool,
     push: bool,
     pin_file: Path | None,
@@ -83,7 +85,7 @@ def control_command(
     """Run the control plane: page, approvals, messages, kill switch, metrics."""
     settings = load_settings()
     if show or tell:
-        _show_page(settings, show, as_json)
+        _show_page(settings, show, plain, as_json)
     elif stop:
         stopped = stop_control(settings)
         print_done(as_json, "Stopped." if stopped else "None is running.", stopped=stopped)
@@ -107,11 +109,11 @@ def _unlock_push(settings: Settings, signer: Signer) -> UnlockedPush:
     )
 
 
-def _show_page(settings: Settings, show: bool, as_json: bool) -> None:
+def _show_page(settings: Settings, show: bool, plain: bool, as_json: bool) -> None:
     address = find_control(settings)
     if address is None:
         raise ControlUnreachable("none is running")
-    url = post_to_control(settings, "/login", {})["url"]
+    url = post_to_control(settings, "/login", {"plain": plain})["url"]
     print_done(as_json, url, url=url)
     if show:
         webbrowser.open(url)

@@ -14,11 +14,12 @@ from orchestrator.cli.answers import print_answer
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.progress.working import open_shown
 from orchestrator.cli.questions import ask_question
-from orchestrator.cli.resume import carry_out_asking, is_terminal
+from orchestrator.cli.resume import carry_out_asking
 from orchestrator.cli.terminal import (
     FAILED,
     engine_option,
     err,
+    is_terminal,
     json_option,
     parse_arguments,
     pin_option,

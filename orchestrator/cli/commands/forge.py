@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import click
 
 from forge.compiler.selection import parse_credential
-from orchestrator.app import open_app
+from orchestrator.app import App, open_app
 from orchestrator.approvals.granting import allow_host
 from orchestrator.cli.job_report import report_job
+from orchestrator.cli.preparation import prepare_engine, set_up_first_pin
 from orchestrator.cli.progress.working import open_shown
 from orchestrator.cli.resume import carry_out_asking
 from orchestrator.cli.terminal import (
     ask_pin,
     auth_option,
     engine_option,
+    is_terminal,
     json_option,
     pin_option,
+    print_note,
+    print_text,
     report_errors,
     run_coroutine,
 )
+from orchestrator.cli.tools.argument_hint import render_example_call
 from orchestrator.forging.authors.choice import WRITERS
 from orchestrator.settings import Settings, load_settings
 from registry.models import Job
 from registry.secrets.signing import Signer
+from registry.store import Store
+from sandbox.errors import NO_ENGINE
+
+MAX_READS = 200
 
 
 @click.command("forge")
@@ -73,12 +83,16 @@ def forge_command(
     where one is configured (docs/authors.md). Else the job waits, with a brief for whoever writes:
     --brief prints it. What was written is handed in with `toolwright submit` or by an MCP client.
 
+    TASK may be no more than the API's URL. At a terminal, a new home is set up on the way: its PIN
+    is chosen and its engine made ready. Elsewhere --pin-file gives the PIN.
+
     What a person has to allow is one question, asked here at a terminal, with the PIN; elsewhere
     the job waits for `toolwright allow JOB`.
     """
     for written in auth:
         parse_credential(written)
     settings = load_settings(engine=engine)
+    set_up_first_pin(settings, pin_file, as_json)
     signer = ask_pin(settings, pin_file) if allow or experimental else None
     request = {
         "task": task,
@@ -94,6 +108,8 @@ def forge_command(
     }
     job = run_coroutine(_forge_server(settings, request, allow, signer, pin_file, as_json))
     report_job(job, as_json, brief)
+    if not as_json:
+        _print_example_call(settings, job)
 
 
 def _resolve_path(source: str) -> str:
@@ -114,5 +130,28 @@ async def _forge_server(
         if signer is not None:
             for host in allow:
                 allow_host(app.store.grants, host, "terminal", signer)
+        if is_terminal(quiet):
+            await _prepare_missing_engine(app)
         job = app.jobs.create_job("forge", request)
         return await carry_out_asking(app, job, quiet, pin_file)
+
+
+async def _prepare_missing_engine(app: App) -> None:
+    """Make an engine ready where the home finds none, before there is a job that waits for it."""
+    try:
+        app.forge.engine.check_available()
+    except NO_ENGINE:
+        print_note(await asyncio.to_thread(prepare_engine, app.settings))
+        await app.forge.engine.look_again()
+
+
+def _print_example_call(settings: Settings, job: Job) -> None:
+    """A call of the server that was just registered: of a read that takes the least."""
+    with Store.open(settings.database_url) as store:
+        tools = store.servers.get(job.result["server"]).tools
+    reads = [each for each in tools if each.access == "read"]
+    if reads:
+        schemas = {each.name: each.definition["inputSchema"] for each in reads[:MAX_READS]}
+        name = min(schemas, key=lambda name: len(schemas[name].get("required", ())))
+        example = render_example_call(f"{job.result['server']}.{name}", schemas[name])
+        print_text(f"Call one: {example}")

@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 
 import click
 
 from orchestrator.approvals.signing_key import open_key
-from orchestrator.cli.clients.clients import CLIENTS, configure_client, describe_machine
+from orchestrator.cli.clients.clients import (
+    CLIENTS,
+    SERVER,
+    configure_client,
+    describe_machine,
+    read_entries,
+)
 from orchestrator.cli.enroll import choose_pin, record_key, replace_pin, replace_signing_key
 from orchestrator.cli.next_steps import print_next_commands, read_home_state
+from orchestrator.cli.preparation import prepare_engine, read_new_pin
 from orchestrator.cli.terminal import (
     ask_pin,
     engine_option,
+    is_terminal,
     pin_option,
     print_text,
-    read_line,
     read_pin,
     report_errors,
 )
-from orchestrator.errors import WrongPin
+from orchestrator.errors import OrchestratorError, WrongPin
 from orchestrator.settings import Settings, load_settings
 from registry.audit.search import AuditTable
-from registry.secrets.pin import MIN_LENGTH
 from registry.secrets.signing import compute_fingerprint
 from registry.store import Store
-from sandbox.engines.docker.engine import connect_engine
-from sandbox.engines.docker.image import build_base
-from sandbox.errors import EngineUnavailable
-
-PIN_RULES = (
-    f"A PIN of at least {MIN_LENGTH} characters approves writes and grants. Nobody can read it "
-    "back: without it nothing can be approved. Keep it where no program of yours reads it."
-)
 
 
 @click.command("setup")
@@ -46,6 +42,7 @@ PIN_RULES = (
 )
 @click.option("--print", "only_print", is_flag=True, help="With --client: print, do not write.")
 @click.option("--remove", is_flag=True, help="With --client: take Toolwright out again.")
+@click.option("--yes", is_flag=True, help="Ask about no client; say how each is added.")
 @click.option("--engine-only", is_flag=True, help="Only make the engine ready, if it is not yet.")
 @click.option("--change-pin", is_flag=True, help="Choose another PIN; asks for the present one.")
 @click.option("--new-key", is_flag=True, help="With the PIN, replace the key of your decisions.")
@@ -62,6 +59,7 @@ def setup_command(
     client: str | None,
     only_print: bool,
     remove: bool,
+    yes: bool,
     engine_only: bool,
     change_pin: bool,
     new_key: bool,
@@ -88,22 +86,34 @@ def setup_command(
                 present_pin_file if change_pin else None,
                 change_pin,
             )
-    _prepare_engine(settings)
+    print_text(prepare_engine(settings))
     if not engine_only:
-        for line in _list_found_clients():
-            print_text(line)
+        _add_found_clients(settings, yes)
         print_next_commands(read_home_state(settings))
 
 
-def _list_found_clients() -> list[str]:
-    """A line for each client that has a configuration on this machine, and how it is added."""
+def _add_found_clients(settings: Settings, ask_nothing: bool) -> None:
+    """Add Toolwright to those clients of this machine that the person at the terminal wants it in;
+    where nobody is asked, say how each is added.
+    """
     machine = describe_machine(os.environ)
-    found = {name: client.path(machine) for name, client in CLIENTS.items()}
-    return [
-        f"Found {CLIENTS[name].title} ({path}): `toolwright setup --client {name}` adds Toolwright"
-        for name, path in found.items()
-        if path.exists()
-    ]
+    for name, client in CLIENTS.items():
+        path = client.path(machine)
+        if not path.exists():
+            continue
+        how = f"`toolwright setup --client {name}`"
+        found = f"Found {client.title} ({path})"
+        try:
+            if SERVER in read_entries(client, path):
+                print_text(f"{found}: has Toolwright")
+            elif ask_nothing or not is_terminal(False):
+                print_text(f"{found}: {how} adds Toolwright")
+            elif click.confirm(f"{found}. Add Toolwright to it?", default=False, err=True):
+                configure_client(settings.home, name)
+            else:
+                print_text(f"Later: {how}")
+        except OrchestratorError as error:
+            print_text(str(error), "yellow")
 
 
 def _set_up_pin(
@@ -119,13 +129,7 @@ def _set_up_pin(
             "PIN: none yet. Run `toolwright setup` at a terminal, or give --pin-file.", "yellow"
         )
         return
-    if pin_file is None:
-        print_text(PIN_RULES)
-    pin = (
-        read_line(pin_file)
-        if pin_file
-        else click.prompt("Choose a PIN", hide_input=True, confirmation_prompt=True)
-    )
+    pin = read_new_pin(pin_file)
     if signer is None:
         signer = choose_pin(settings, audit, pin)
     else:
@@ -147,25 +151,3 @@ def _set_up_key(settings: Settings, pin_file: Path | None, replace: bool) -> Non
         )
         record_key(settings, store.audit, signer)
     print_text(f"your decisions are signed with the key {compute_fingerprint(signer.public)}")
-
-
-def _prepare_engine(settings: Settings) -> None:
-    """Build Docker's base image; where no Docker answers, the WASM engine's component."""
-    if settings.engine != "wasm":
-        try:
-            _build_image()
-            return
-        except EngineUnavailable as error:
-            if settings.engine == "docker":
-                raise
-            print_text(f"{error}\nServers will run on the embedded WASM engine.", "yellow")
-    # Loading wasmtime and its tools is only for who needs them.
-    wasm = importlib.import_module("sandbox.engines.wasm.component")
-    component = wasm.build_component(settings.cache, lambda line: print_text(line, "dim"))
-    print_text(f"WASM component: {component.digest[:12]}")
-
-
-def _build_image() -> None:
-    with closing(connect_engine()) as client:
-        image = build_base(client, lambda line: print_text(line, "dim"))
-    print_text(f"base image: {image.reference}")

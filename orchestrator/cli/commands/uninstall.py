@@ -16,6 +16,7 @@ from orchestrator.cli.clients.clients import (
     describe_machine,
     update_config,
 )
+from orchestrator.cli.clients.takeover import read_records
 from orchestrator.cli.terminal import print_text, report_errors
 from orchestrator.errors import HomeForeign, HomeInUse, OrchestratorError
 from orchestrator.forging.thirdparty import remove_built_image
@@ -73,6 +74,12 @@ def _find_servers(settings: Settings) -> tuple[list[str], list[str]]:
 def _tell_plan(settings: Settings, names: list[str], images: list[str]) -> None:
     print_text(f"Goes: {settings.home}: {len(names)} servers, all secrets, the audit log.")
     print_text(f"Goes: its containers, {len(images)} images, its entries in clients' files.")
+    if read_records(settings):
+        print_text(
+            "Goes: what clients had before `import-clients`. `toolwright import-clients --undo` "
+            "first puts it back.",
+            "yellow",
+        )
     print_text(f"Stays: the vault's key {settings.vault_key}, for backups that you made.")
     print_text(f"Stays: {settings.cache} and the images toolwright-base, which other homes use.")
     print_text("Stays: copies of clients' files beside them, and the command itself.")

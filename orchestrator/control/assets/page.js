@@ -5,7 +5,7 @@ const told = byId("told");
 // The key of this login: browsers keep it for this origin alone, port included.
 if (location.hash.length > 1) {
   localStorage.setItem("key", location.hash.slice(1));
-  history.replaceState(null, "", "/");
+  history.replaceState(null, "", location.pathname + location.search);
 }
 
 function ask(path, more = {}) {
@@ -53,11 +53,18 @@ async function* read(answer) {
   }
 }
 
+function listAddress() {
+  const asked = new URLSearchParams(location.search);
+  asked.set("room", document.body.dataset.room);
+  asked.set("name", document.body.dataset.name);
+  return `/events?${asked}`;
+}
+
 async function listen() {
   const link = byId("link");
   for (;;) {
     try {
-      const answer = await ask("/events");
+      const answer = await ask(listAddress());
       if (answer.status === 401) {
         link.textContent = "logged out; open it anew with `toolwright control --open`";
         return;
@@ -91,13 +98,19 @@ document.addEventListener("click", async (event) => {
   if (button.dataset.decision) {
     body.decision = button.dataset.decision;
     body.wait = 20;
-    told.textContent = "…";
+  }
+  if (button.dataset.always) body.always = { until: button.dataset.always };
+  if (button.textContent.includes("(PIN)") && !body.pin) {
+    told.textContent = "Type your PIN into the field at the top first.";
+    byId("pin").focus();
+    return;
   }
   if (button.dataset.digest) body.digest = button.dataset.digest;
   button.disabled = true;
+  told.textContent = "…";
   try {
     const said = await post(button.dataset.post, body, button.dataset.form);
-    told.textContent = said.error || said.told || JSON.stringify(said);
+    told.textContent = said.error || said.told || "Done.";
   } catch {
     told.textContent = "The control plane does not answer.";
   } finally {
@@ -105,14 +118,22 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-byId("do").addEventListener("submit", async (event) => {
+function parseArguments(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error('The arguments are no JSON object, such as {"name": "example.org"}.');
+  }
+}
+
+byId("do")?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = new FormData(event.target);
   const done = byId("done");
   done.textContent = "…";
   try {
     const body = Object.fromEntries([...form].filter(([, value]) => value));
-    if (body.arguments) body.arguments = JSON.parse(body.arguments);
+    if (body.arguments) body.arguments = parseArguments(body.arguments);
     let job = await post("/do", body, event.target.dataset.form);
     while (job.job && !["done", "failed", "cancelled"].includes(job.state)) {
       done.textContent = `${job.stage || job.state} ${job.message || ""}`;
@@ -122,20 +143,8 @@ byId("do").addEventListener("submit", async (event) => {
     const texts = ((job.result || {}).content || []).map((block) => block.text);
     done.textContent = job.error || texts.join("\n") || job.message || job.state;
   } catch (problem) {
-    done.textContent = String(problem);
+    done.textContent = problem.message;
   }
-});
-
-byId("search").addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const text = new FormData(event.target).get("text");
-  const answer = await ask(`/search?text=${encodeURIComponent(text)}`);
-  const found = await answer.json();
-  byId("found").replaceChildren(...(found.found || []).map((line) => {
-    const item = document.createElement("li");
-    item.textContent = line;
-    return item;
-  }));
 });
 
 listen();

@@ -1,46 +1,20 @@
 """References to results of earlier steps inside a step's arguments, resolved within bounds.
 
-A reference is `{"$ref": "s1", "path": "$.zones[0].id"}`; paths are JSONPath (RFC 9535). Paths are
-somebody else's text: only what is linear in the result's size is followed, which leaves out
-descendants (`..`), several selectors in one segment, functions, and filters inside filters.
+A reference is `{"$ref": "s1", "path": "$.zones[0].id"}`; `orchestrator.results.paths` says which
+paths are followed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Literal
 
-from jsonpath import JSONPath, JSONPathEnvironment
-from jsonpath.exceptions import JSONPathError
-from jsonpath.filter import (
-    BaseExpression,
-    BooleanLiteral,
-    FilterExpression,
-    FloatLiteral,
-    InfixExpression,
-    IntegerLiteral,
-    Nil,
-    PrefixExpression,
-    RelativeFilterQuery,
-    StringLiteral,
-)
-from jsonpath.segments import JSONPathChildSegment
-from jsonpath.selectors import (
-    Filter,
-    IndexSelector,
-    JSONPathSelector,
-    NameSelector,
-    SliceSelector,
-    WildcardSelector,
-)
-
+from orchestrator.results.paths import is_singular, parse_path, select_values
 from orchestrator.tasks.model import PATH, REF
 from sandbox import exactjson
 from sandbox.schemas.keywords import declared_types
 
-MAX_PATH = 300
 MAX_REFERENCES = 50
 MAX_VALUES = 1_000
 MAX_EACH = 50
@@ -91,27 +65,6 @@ class Resolution:
     arguments: Mapping[str, Any]
     problems: tuple[ReferenceProblem, ...] = ()
     steps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-class _Environment(JSONPathEnvironment):
-    """RFC 9535 without function extensions: `match` and `search` take patterns that backtrack."""
-
-    def setup_function_extensions(self) -> None:
-        self.function_extensions = {}
-
-
-_ENVIRONMENT = _Environment(strict=True)
-_SELECTORS = (NameSelector, IndexSelector, SliceSelector, WildcardSelector, Filter)
-_COMPARED = (
-    BooleanLiteral,
-    FilterExpression,
-    FloatLiteral,
-    InfixExpression,
-    IntegerLiteral,
-    Nil,
-    PrefixExpression,
-    StringLiteral,
-)
 
 
 def find_references(arguments: Mapping[str, Any]) -> tuple[Reference, ...]:
@@ -178,7 +131,7 @@ def expand_each(arguments: Mapping[str, Any], results: Mapping[str, Any]) -> tup
         code: ReferenceCode = "too_many" if several else "no_value"
         return (Resolution(arguments, (ReferenceProblem(where, code),)),)
     (one,) = several
-    values = _select(one.path, results[one.step])
+    values = select_values(one.path, results[one.step], MAX_VALUES)
     if len(values) > MAX_EACH:
         problem = ReferenceProblem(one.where, "too_many", one.step, one.path)
         return (Resolution(arguments, (problem,)),)
@@ -190,16 +143,6 @@ def expand_each(arguments: Mapping[str, Any], results: Mapping[str, Any]) -> tup
         bad = tuple(placed.problems)
         found.append(Resolution(arguments if bad else made, bad, {} if bad else steps))
     return tuple(found)
-
-
-def is_singular(path: str) -> bool:
-    """Whether a valid path of names and indices alone selects at most one value."""
-    parsed = _parse(path)
-    return isinstance(parsed, JSONPath) and all(
-        isinstance(selector, NameSelector | IndexSelector)
-        for segment in parsed.segments
-        for selector in segment.selectors
-    )
 
 
 class _TooDeep(Exception):
@@ -234,68 +177,10 @@ def _check_form(where: str, value: Mapping[str, Any]) -> ReferenceProblem | None
     step, path = value[REF], value.get(PATH, "$")
     if not isinstance(step, str) or not isinstance(path, str) or value.keys() - {REF, PATH}:
         return ReferenceProblem(where, "malformed")
-    parsed = _parse(path)
-    if isinstance(parsed, JSONPath):
+    parsed = parse_path(path)
+    if not isinstance(parsed, str):
         return None
-    return ReferenceProblem(where, parsed, step[:80], path[:MAX_PATH])
-
-
-def _parse(path: str) -> JSONPath | ReferenceCode:
-    """The path, or why it is none that is followed."""
-    if len(path) > MAX_PATH:
-        return "unbounded_path"
-    try:
-        parsed = _ENVIRONMENT.compile(path)
-    except (JSONPathError, RecursionError, ValueError):
-        return "bad_path"
-    if not isinstance(parsed, JSONPath):
-        return "bad_path"
-    return parsed if _is_linear(parsed) else "unbounded_path"
-
-
-def _is_linear(path: JSONPath) -> bool:
-    filters = 0
-    for segment in path.segments:
-        if not isinstance(segment, JSONPathChildSegment) or len(segment.selectors) != 1:
-            return False
-        (selector,) = segment.selectors
-        if not isinstance(selector, _SELECTORS):
-            return False
-        if isinstance(selector, Filter):
-            filters += 1
-            if not _is_comparison(selector.expression):
-                return False
-    return filters <= 1
-
-
-def _is_comparison(expression: BaseExpression) -> bool:
-    """Whether a filter compares plain values and paths of names and indices below the item."""
-    if isinstance(expression, RelativeFilterQuery):
-        return all(
-            isinstance(segment, JSONPathChildSegment) and all(map(_is_plain, segment.selectors))
-            for segment in expression.path.segments
-        )
-    if not isinstance(expression, _COMPARED):
-        return False
-    return all(map(_is_comparison, expression.children()))
-
-
-def _is_plain(selector: JSONPathSelector) -> bool:
-    return isinstance(selector, NameSelector | IndexSelector)
-
-
-def _select(path: str, result: Any) -> list[Any]:
-    """The values that a path selects, at most one more than are allowed."""
-    parsed = _parse(path)
-    if not isinstance(parsed, JSONPath):
-        return []
-    if not isinstance(result, Mapping | list):
-        # The library would read a text as JSON.
-        return [result] if not parsed.segments else []
-    try:
-        return [match.obj for match in islice(parsed.finditer(result), MAX_VALUES + 1)]
-    except (JSONPathError, RecursionError, TypeError, ValueError):
-        return []
+    return ReferenceProblem(where, parsed, step[:80], path[:300])
 
 
 class _Resolver:
@@ -328,7 +213,7 @@ class _Resolver:
             known.append(step)
         if where in self._fixed:
             return self._fixed[where]
-        found = _select(path, self._results[step])
+        found = select_values(path, self._results[step], MAX_VALUES)
         if len(found) > MAX_VALUES:
             self._refuse(where, "too_many", step, path)
         elif is_singular(path):

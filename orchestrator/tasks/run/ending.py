@@ -12,7 +12,7 @@ from typing import Any
 from forge.addresses import find_locations
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.contact.suggestions import describe_suggestions
-from orchestrator.forging.order import NO_SOURCE, NO_TOOL
+from orchestrator.forging.order import NO_SOURCE, NO_TOOL, ORDER, ForgeOrder
 from orchestrator.tasks.run import questions
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.outcome import build_outcome
@@ -28,6 +28,8 @@ from registry.models import Job
 from registry.needs import DecisionNeed
 
 STOP = "stop"
+_ORDERED = frozenset({*ForgeOrder.__dataclass_fields__, "session", "reason"})
+"""What of a run's request counts for what it has made too."""
 MAX_FORGED = 3
 """Servers that a run makes or extends at most."""
 ONE_BY_CODE = "a run has the code of one server written; ask for the rest by itself"
@@ -74,11 +76,11 @@ class Making:
         # What a forge keeps of its drafts is the job's result too; a question is none of that, nor
         # is what another server of this run left there.
         begun = None if asked or state.get("forged") else job.result
-        own = dict(job.request)
+        own = {k: v for k, v in job.request.items() if k in _ORDERED}
         if state.get("forged"):
             # What the order said of the server before is not this one's.
             own = {k: v for k, v in own.items() if k not in ("name", "parent", "source")}
-        request = {**own, "task": step["task"], **order}
+        request = {**job.request, ORDER: {**own, "task": step["task"], **order}}
         # Whoever hands in a draft for it is held to the same order.
         self.context.store.jobs.keep_request(job.id, job.attempt, request, time.time())
         forging = replace(job, request=request, result=begun)
@@ -140,8 +142,8 @@ class Making:
 
     def _suggest(self, state: RunState) -> RunState:
         step = get_step(state)
-        candidates = step.get("candidates") or []
-        return {"result": {"state": "suggested", "candidates": candidates}}
+        shown = questions.shorten_candidates(step.get("candidates") or [])
+        return {"result": {"state": "suggested", "candidates": shown}}
 
     def _refuse(self, state: RunState, reason: str) -> RunState:
         step = get_step(state)

@@ -7,7 +7,6 @@ steps that words asked for are done) and `escalated` (a person has to look into 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.tasks.results import MAX_READ, TaskResult, add_reading
@@ -85,8 +84,3 @@ def _find_telling(state: RunState) -> StepState:
     ended = [step for step in steps if step.get("end") in ("pending", "failed", "refused")]
     done = [step for step in steps if step.get("end") == "done"]
     return (ended or done[-1:] or steps)[0]
-
-
-def build_registered(result: Mapping[str, Any], came: Mapping[str, Any]) -> TaskResult:
-    """A forge's result, with what its task came to."""
-    return {**result, "task": dict(came)}

@@ -6,8 +6,9 @@ None of them calls a tool. Each may wait for an answer, and is run again from it
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from forge.errors import AuthorFailed
@@ -23,9 +24,11 @@ from orchestrator.tasks.results import (
     build_nothing,
     build_unknown_tool,
 )
+from orchestrator.tasks.routing.decision import Decision
 from orchestrator.tasks.run import questions
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.flow import find_foreign_values, holds_reference
+from orchestrator.tasks.run.remembering import find_remembered_tool
 from orchestrator.tasks.run.state import (
     RunState,
     StepState,
@@ -160,12 +163,30 @@ class Preparing:
             decide_step, self.context.parts, step["task"], routed, made, state.get("source", "")
         )
         if decided.decision.kind == "answer":
-            return {"result": build_nothing(decided.candidates, decided.decision.reasons)}
+            shown = questions.shorten_candidates(decided.candidates)
+            return {"result": build_nothing(shown, decided.decision.reasons)}
+        decided = await asyncio.to_thread(self._remember, state, decided)
         changes = _decided(step, decided)
         if changes["choice"] == "confirm" and await self._may_choose(changes["reasons"]):
             # The endpoint is asked in place of whoever asked for the task.
             changes |= {"choice": "choose", "tool": "", "read_by": ""}
         return {"steps": change_step(state, step["id"], **changes)}
+
+    def _remember(self, state: RunState, decided: StepDecision) -> StepDecision:
+        """The decision; to show a call of what the words mean by an earlier answer of the session
+        where they would not choose a tool by themselves.
+        """
+        session, reasons = state.get("session", ""), decided.decision.reasons
+        open_kind = decided.decision.kind in ("choose", "forge") and "creation" not in reasons
+        if not session or not open_kind or self.context.quiet or DOUBTFUL & {*reasons}:
+            return decided
+        parts, task = self.context.parts, get_step(state)["task"]
+        memory = self.context.store.sessions.load_memory(session, time.time())
+        names = [str(each["tool"]) for each in decided.candidates]
+        tool = find_remembered_tool(parts.roster, memory, task, names)
+        if not tool:
+            return decided
+        return replace(decided, decision=Decision("confirm", ("memory_value",)), tool=tool)
 
     async def _may_choose(self, reasons: Sequence[str]) -> bool:
         """Whether an endpoint chooses: not where it is doubtful that anything is to be done."""

@@ -53,8 +53,7 @@ def build_choice(
     task may mean where nothing registered fits it, `failed` is a tool that was tried in vain.
     """
     names = [str(candidate["tool"]) for candidate in candidates]
-    room = MAX_ROOM // max(1, len(candidates))
-    shown = [_shorten_candidate(candidate, room) for candidate in candidates]
+    shown = shorten_candidates(candidates)
     tried = (f"{failed} failed, and nothing that is known mends it.",) if failed else ()
     return Question(
         _number("choose", step, number),
@@ -64,6 +63,12 @@ def build_choice(
         {"task": _shorten(task), "candidates": shown},
         _build_schema({"tool": {"enum": [*names, NONE]}, "arguments": {"type": "object"}}, "tool"),
     )
+
+
+def shorten_candidates(candidates: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Candidates as an answer has room for them."""
+    room = MAX_ROOM // max(1, len(candidates))
+    return [_shorten_candidate(candidate, room) for candidate in candidates]
 
 
 def build_missing(

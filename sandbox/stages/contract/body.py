@@ -39,7 +39,7 @@ def contains_scalars(body: bytes, value: Any) -> bool:
     except (UnicodeDecodeError, ValueError, ElementTree.ParseError):
         return False
     written = list(_iterate_texts(root))
-    wanted = list(_iterate_leaves(value))
+    wanted = list(iterate_leaves(value))
     if Counter(written) == Counter(map(str, wanted)):
         return True
     return len(written) == len(wanted) and _matches_leaves(written, wanted)
@@ -62,13 +62,14 @@ def _iterate_texts(element: ElementTree.Element) -> Iterator[str]:
             yield each.text
 
 
-def _iterate_leaves(value: Any) -> Iterator[Any]:
+def iterate_leaves(value: Any) -> Iterator[Any]:
+    """The values in a JSON value that hold no others, but null and empty texts."""
     if isinstance(value, Mapping):
         for item in value.values():
-            yield from _iterate_leaves(item)
+            yield from iterate_leaves(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _iterate_leaves(item)
+            yield from iterate_leaves(item)
     elif value is not None and value != "":
         yield value
 

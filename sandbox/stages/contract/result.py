@@ -15,7 +15,15 @@ from sandbox.wire.content import get_media_data, is_media_type
 from sandbox.wire.exchange import WireResponse
 
 Expectation = Literal[
-    "answer", "differs", "arrived", "http", "timeout", "too_large", "arguments", "refused", "tool"
+    "answer",
+    "differs",
+    "arrived",
+    "http",
+    "timeout",
+    "too_large",
+    "arguments",
+    "refused",
+    "upstream",
 ]
 """`answer`: a success that arrives whole, told as documented. `differs`: one that arrives whole and
 is told to differ from the document; `arrived`: one that arrives whole, whatever is told of it. The

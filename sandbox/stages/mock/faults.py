@@ -70,7 +70,7 @@ class FaultBuilder:
             "empty": self._build_empty,
             "slow": self._build_slow,
             "oversized": self._build_oversized,
-            "errors": lambda: (ScriptedAnswer(WireResponse(200, _JSON, _ERRORS)), "tool"),
+            "errors": lambda: (ScriptedAnswer(WireResponse(200, _JSON, _ERRORS)), "upstream"),
         }
         make = makers.get(name)
         return make() if make else (ScriptedAnswer(self._build_error(int(name))), "http")

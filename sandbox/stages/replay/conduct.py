@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from sandbox.broker.host.tools import get_called_tool, is_call
 from sandbox.bundle.model import ToolDefinition
 from sandbox.bundle.verbs import ACTS, split_words
+from sandbox.stages.contract.body import iterate_leaves
 from sandbox.stages.replay.calls import (
     describe_asked,
     is_http,
@@ -103,7 +104,7 @@ def _find_order(tool: ToolDefinition, exchanges: Sequence[Exchange]) -> Iterator
         if not is_writing(tool, exchange.request):
             continue
         before = " ".join(_list_told(e) for e in exchanges[:at]) + _tell(exchange.request)
-        given = {t for t in _iterate_leaves(read_value(exchange)) if t not in before}
+        given = {t for t in _iterate_texts(read_value(exchange)) if t not in before}
         for later in exchanges[at + 1 :]:
             told = _tell(later.request)
             if not is_writing(tool, later.request) and not any(text in told for text in given):
@@ -117,18 +118,13 @@ def _tell(request: WireRequest) -> str:
 
 
 def _list_told(exchange: Exchange) -> str:
-    return " ".join((_tell(exchange.request), *_iterate_leaves(read_value(exchange))))
+    return " ".join((_tell(exchange.request), *_iterate_texts(read_value(exchange))))
 
 
-def _iterate_leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _iterate_leaves(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _iterate_leaves(item)
-    elif value is not None and not isinstance(value, bool) and len(str(value)) >= MIN_DEPENDENT:
-        yield str(value)
+def _iterate_texts(value: Any) -> Iterator[str]:
+    for leaf in iterate_leaves(value):
+        if not isinstance(leaf, bool) and len(str(leaf)) >= MIN_DEPENDENT:
+            yield str(leaf)
 
 
 def _find_unread_pages(
@@ -144,7 +140,7 @@ def _find_unread_pages(
         total = find_untold_total(value)
         if mark is not None and not tells_of_more(result):
             yield f"{name} says by {'/'.join(mark)} that more follows, and is not asked for it"
-        elif mark is None and total is not None and str(total) not in _iterate_leaves(result):
+        elif mark is None and total is not None and str(total) not in _iterate_texts(result):
             yield f"{name} says that there are {total}, and is not asked for the rest"
 
 

@@ -24,26 +24,10 @@ from orchestrator.approvals.gate import (
 )
 from registry.approvals.rules import ApprovalRule, Condition
 from registry.models import EntryState
-from registry.trust import EXEMPT_SUCCESSES, Level, Standing
+from registry.trust import EXEMPT_SUCCESSES, Level
 from sandbox.bundle.apispec import Access
 from sandbox.bundle.model import RequestPattern
-
-BLANK = Standing(
-    level="probationary",
-    version=1,
-    total=0,
-    successful=0,
-    counted=0,
-    window=0,
-    ratio=None,
-    wilson=0.0,
-    score=None,
-    ladder_successes=0,
-    version_successes=0,
-    average_latency_ms=None,
-    last_failure=None,
-    last_failure_reason="",
-)
+from tests.registry.samples import BLANK
 
 
 def question(

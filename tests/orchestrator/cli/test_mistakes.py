@@ -84,6 +84,7 @@ MISTAKES = [
     ("add n -- foo bar", "foo is not a way", "npx -y PACKAGE"),
     ("add n", "there is no command", "npx -y PACKAGE"),
     ("grant dns nonsense", "'nonsense'", "network:HOST"),
+    ("import-clients nothere", "'nothere'", "toolwright import-clients"),
     ("restore ./nothere", "nothere", "Check the path"),
     ("backup /nothere/x.tgz", "/nothere", "No backup was made"),
     ("control --url", "none is running", "toolwright control"),

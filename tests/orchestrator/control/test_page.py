@@ -5,14 +5,13 @@ markup.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 
 import psutil
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from registry.approvals.rules import ApprovalRule, Condition
 from registry.models import Approval, Invocation, Process
@@ -20,24 +19,11 @@ from registry.store import Store
 from sandbox.wire.exchange import WireRequest
 from tests.functional.home import until
 from tests.orchestrator.conftest import PIN
+from tests.orchestrator.control.conftest import SECONDS
 from tests.orchestrator.plane import Plane
 from tests.registry.samples import REPORTS, entry
 
 MARKUP = '"><img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>'
-SECONDS = 120_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("about the page in a browser, and no Chromium is installed")
-    with sync_playwright() as playwright:
-        expect.set_options(timeout=SECONDS)
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        started = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        yield started
-        started.close()
 
 
 @pytest.fixture
@@ -52,6 +38,12 @@ def page(browser: Browser, plane: Plane) -> Iterator[Page]:
         expect(opened.locator("#link")).to_have_text("live")
         yield opened
         assert problems == []
+
+
+def enter(page: Page, path: str) -> None:
+    """Go to another room."""
+    page.goto(page.evaluate("location.origin") + path)
+    expect(page.locator("#link")).to_have_text("live")
 
 
 def test_what_waits_appears_by_itself_and_is_approved_once_with_the_pin(
@@ -107,12 +99,15 @@ def test_strangers_markup_is_shown_as_text_and_never_runs(page: Page, store: Sto
     store.calls.record(call, now)
     card = page.get_by_role("article", name="dns.create_zone")
     expect(card.locator("pre")).to_contain_text(MARKUP)
-    page.get_by_label("Search calls and audit").fill("onerror")
-    page.get_by_role("button", name="Search").click()
-    expect(page.locator("#found li").first).to_contain_text("onerror")
-    assert page.locator("img").count() == 0
-    assert page.locator("script").count() == 1
-    assert page.title() == "Toolwright"
+    for path, shown in (("/", ""), ("/rooms/calls/c1", ""), ("/rooms/audit", "onerror")):
+        enter(page, path)
+        if shown:
+            page.get_by_role("textbox", name="Search").fill(shown)
+            page.get_by_role("button", name="Search").click()
+        expect(page.locator("main")).to_contain_text("onerror")
+        assert page.locator("img").count() == 0
+        assert page.locator("script").count() == 1
+        assert page.title().startswith("Toolwright: ")
 
 
 def test_a_card_tells_what_the_write_changes_and_shows_what_is_unseen(
@@ -133,6 +128,7 @@ def test_what_is_always_allowed_is_shown_and_revoked(
     only = (Condition("/zone", equals=MARKUP),)
     rule = ApprovalRule("r1", "dns", "create_zone", 1, "", only, now, now + 60, 3, "me", waiting.id)
     store.rules.add(rule)
+    enter(page, "/rooms/approvals")
     section = page.get_by_role("region", name="Rules")
     expect(section).to_contain_text("used 0 of 3")
     section.get_by_role("button", name="Revoke").click()
@@ -143,6 +139,7 @@ def test_what_is_always_allowed_is_shown_and_revoked(
 def test_a_task_is_sent_watched_and_its_end_shown(page: Page, store: Store) -> None:
     start = psutil.Process().create_time()
     store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
+    enter(page, "/rooms/ask")
     page.get_by_label("Do", exact=True).fill("list the zones")
     page.get_by_role("button", name="Do it").click()
     expect(page.locator("#done")).to_contain_text("queued")
@@ -165,11 +162,12 @@ def test_a_result_of_a_server_on_probation_can_be_marked_wrong(
 ) -> None:
     now = time.time()
     store.calls.record(Invocation("c1", "dns", 1, "list_zones", "read", now), now)
-    server = page.locator("#server-dns")
-    server.locator("summary").click()
+    enter(page, "/rooms/servers/dns")
+    server = page.locator("#servers")
+    server.locator("summary").first.click()
     server.get_by_role("button", name="This result is wrong").click()
     expect(server).to_contain_text("marked wrong")
-    expect(server).to_have_attribute("open", "")
+    expect(server.locator("details").first).to_have_attribute("open", "")
     assert store.calls.get("c1").disputed
 
 

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from orchestrator.control.page import render_panels
+from orchestrator.control.rooms.place import Place
 from orchestrator.control.runs import MAX_RUNS, render_runs
 from registry.jobs.model_usage import ModelCall
 from registry.models import Job, Process
@@ -100,7 +101,7 @@ def test_long_answers_and_many_runs_are_cut(store: Store) -> None:
     html = shown(store, *(run(f"j{n}", {**long, "steps": [STEP] * 500}) for n in range(15)))
     assert html.count("<details") == MAX_RUNS
     assert len(html) < 150_000
-    assert "runs" in render_panels(store)
+    assert "runs" in render_panels(store, Place("ask"))
 
 
 def test_a_run_is_done_again_as_a_new_one_without_what_only_its_terminal_could_allow(

@@ -42,6 +42,7 @@ GUARDED = [
     ("POST", "/approvals/x"),
     ("GET", "/rules"),
     ("POST", "/rules/x/revoke"),
+    ("POST", "/audit/verify"),
 ]
 
 
@@ -241,7 +242,7 @@ def test_the_parts_that_changed_are_sent_and_no_others(
         assert set(json.loads(next(events)[6:])) == set(PANELS)
         store.approvals.add_pending(replace(waiting, id="second"))
         changed = json.loads(next(events)[6:])
-        assert set(changed) == {"waiting", "timeline"}
+        assert set(changed) == {"nav", "waiting"}
         assert "second" in changed["waiting"]
 
 
@@ -297,7 +298,7 @@ def test_what_the_page_shows_of_a_request_is_text_and_never_markup(
     store.approvals.add_pending(replace(waiting, id="hostile", wire=wire, reason=markup))
     waiting_now = log_in(plane).read_events()["waiting"]
     assert waiting_now.count("<h3>dns.create_zone") == 2
-    assert waiting_now.count("&lt;script&gt;") == 5
+    assert waiting_now.count("&lt;script&gt;") == 6
     assert "<script" not in "".join(log_in(plane).read_events().values())
 
 

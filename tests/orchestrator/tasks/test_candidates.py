@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.tasks.model import Reading
@@ -9,25 +10,9 @@ from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.run.thinking import order_by_access, prefer_fitting, strip_addresses
 from orchestrator.tasks.suggestions import Suggestion
 from registry.models import ToolMatch
-from registry.trust import Standing
-from tests.registry.samples import entry
+from tests.registry.samples import BLANK, entry
 
-STANDING = Standing(
-    level="standard",
-    version=1,
-    total=0,
-    successful=0,
-    counted=0,
-    window=0,
-    ratio=None,
-    wilson=0.0,
-    score=None,
-    ladder_successes=0,
-    version_successes=0,
-    average_latency_ms=None,
-    last_failure=None,
-    last_failure_reason="",
-)
+STANDING = replace(BLANK, level="standard")
 
 
 def suggest(name: str, access: Any = "read", server: str = "house") -> Suggestion:

@@ -173,9 +173,13 @@ def test_a_declared_host_is_reached_by_the_proxy_and_by_its_own_address() -> Non
 def test_an_undeclared_host_or_port_is_refused_and_told(wanted: str) -> None:
     async def work() -> None:
         async with way_out(NetworkTarget(HOST, 443)) as way:
+            way.exit.server = "notes"
             _, writer, line = await way.connect(wanted)
             writer.close()
             assert b" 403 " in line
+            # Clients of a proxy show no more of a refused CONNECT than this line.
+            assert f"Toolwright allows no connection to {wanted}.".encode() in line
+            assert f"toolwright add notes --allow {wanted} -- COMMAND".encode() in line
             assert (await way.last()).refusal == "refused"
 
     run(work)

@@ -1,23 +1,25 @@
 """Conversion of money, of an API with rates."""
 
-from bench.author.asking.service import Service, Variant, World, answer_request, build_schema
+from bench.author.asking.service import (
+    ASK_OBJECT,
+    Service,
+    Variant,
+    World,
+    answer_request,
+    build_schema,
+)
 
-CODE = '''"""Conversion of money."""
+CODE = (
+    '''"""Conversion of money."""
 
 from toolwright import ToolError, http, tool
 
 BASE = "https://rates.test"
 
 
-def ask(method, template, **given):
-    """The object that the API answers."""
-    body = http.request(method, BASE + template, **given).body
-    if not isinstance(body, dict):
-        raise ToolError("the API answered no object")
-    return body
-
-
-@tool
+'''
+    + ASK_OBJECT
+    + '''@tool
 def convert_money(cents, source, target, day):
     """An amount in another currency, by the rates of a day."""
     told = ask("GET", "/rates", query={"day": day})
@@ -29,6 +31,7 @@ def convert_money(cents, source, target, day):
             raise ToolError(f"{currency} has no rate")
     return {"cents": round(cents / rates[source] * rates[target]), "day": told["day"]}
 '''
+)
 CURRENCY = {"type": "string", "pattern": "^[A-Z]{3}$"}
 TOOLS = [
     {

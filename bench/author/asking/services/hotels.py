@@ -2,24 +2,26 @@
 
 from urllib.parse import quote
 
-from bench.author.asking.service import Service, Variant, World, answer_request, build_schema
+from bench.author.asking.service import (
+    ASK_OBJECT,
+    Service,
+    Variant,
+    World,
+    answer_request,
+    build_schema,
+)
 
-CODE = '''"""Hotels by price."""
+CODE = (
+    '''"""Hotels by price."""
 
 from toolwright import ToolError, http, tool
 
 BASE = "https://hotels.test"
 
 
-def ask(method, template, **given):
-    """The object that the API answers."""
-    body = http.request(method, BASE + template, **given).body
-    if not isinstance(body, dict):
-        raise ToolError("the API answered no object")
-    return body
-
-
-@tool
+'''
+    + ASK_OBJECT
+    + '''@tool
 def cheapest_hotel(city, nights):
     """The hotel that costs the least for so many nights."""
     offers = []
@@ -33,6 +35,7 @@ def cheapest_hotel(city, nights):
     cents, name = min(offers)
     return {"hotel": name, "euros": cents / 100, "compared": len(offers)}
 '''
+)
 TOOLS = [
     {
         "name": "cheapest_hotel",

@@ -1,8 +1,16 @@
 """A refund, of an API that writes."""
 
-from bench.author.asking.service import Service, Variant, World, answer_request, build_schema
+from bench.author.asking.service import (
+    ASK_OBJECT,
+    Service,
+    Variant,
+    World,
+    answer_request,
+    build_schema,
+)
 
-CODE = '''"""Refunds of payments."""
+CODE = (
+    '''"""Refunds of payments."""
 
 import uuid
 
@@ -11,15 +19,9 @@ from toolwright import ToolError, http, tool
 BASE = "https://pay.test"
 
 
-def ask(method, template, **given):
-    """The object that the API answers."""
-    body = http.request(method, BASE + template, **given).body
-    if not isinstance(body, dict):
-        raise ToolError("the API answered no object")
-    return body
-
-
-@tool
+'''
+    + ASK_OBJECT
+    + '''@tool
 def refund_payment(payment, cents):
     """Refund a part of a payment."""
     known = ask("GET", "/payments/{id}", path={"id": payment})
@@ -34,6 +36,7 @@ def refund_payment(payment, cents):
     )
     return {"refund": made["id"], "left": left - cents, "currency": known["currency"]}
 '''
+)
 TOOLS = [
     {
         "name": "refund_payment",

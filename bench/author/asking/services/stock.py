@@ -1,23 +1,25 @@
 """What is in stock, of an API with pages."""
 
-from bench.author.asking.service import Service, Variant, World, answer_request, build_schema
+from bench.author.asking.service import (
+    ASK_OBJECT,
+    Service,
+    Variant,
+    World,
+    answer_request,
+    build_schema,
+)
 
-CODE = '''"""Stock of articles."""
+CODE = (
+    '''"""Stock of articles."""
 
 from toolwright import ToolError, http, tool
 
 BASE = "https://stock.test"
 
 
-def ask(method, template, **given):
-    """The object that the API answers."""
-    body = http.request(method, BASE + template, **given).body
-    if not isinstance(body, dict):
-        raise ToolError("the API answered no object")
-    return body
-
-
-@tool
+'''
+    + ASK_OBJECT
+    + '''@tool
 def free_stock(article):
     """How many of an article are free in all warehouses."""
     free, houses, page = 0, [], 1
@@ -39,6 +41,7 @@ def free_stock(article):
         raise ToolError(f"nothing of {article} is free")
     return {"free": free, "warehouses": houses}
 '''
+)
 TOOLS = [
     {
         "name": "free_stock",

@@ -1,8 +1,16 @@
 """The warmest hour of a day, of an API with times in UTC."""
 
-from bench.author.asking.service import Service, Variant, World, answer_request, build_schema
+from bench.author.asking.service import (
+    ASK_OBJECT,
+    Service,
+    Variant,
+    World,
+    answer_request,
+    build_schema,
+)
 
-CODE = '''"""Temperatures of a day."""
+CODE = (
+    '''"""Temperatures of a day."""
 
 from datetime import datetime, timedelta
 
@@ -11,15 +19,9 @@ from toolwright import ToolError, http, tool
 BASE = "https://sky.test"
 
 
-def ask(method, template, **given):
-    """The object that the API answers."""
-    body = http.request(method, BASE + template, **given).body
-    if not isinstance(body, dict):
-        raise ToolError("the API answered no object")
-    return body
-
-
-@tool
+'''
+    + ASK_OBJECT
+    + '''@tool
 def warmest_hour(place, day):
     """The warmest hour of a day at a place, in its own time."""
     found = ask("GET", "/places", query={"name": place})["places"]
@@ -37,6 +39,7 @@ def warmest_hour(place, day):
         raise ToolError(f"nothing is known of {day}")
     return {"celsius": round(best[0] - 273.15, 2), "hour": best[1].strftime("%H:%M")}
 '''
+)
 TOOLS = [
     {
         "name": "warmest_hour",

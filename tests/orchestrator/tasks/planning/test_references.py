@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.results.paths import MAX_PATH, is_singular
 from orchestrator.tasks.planning.references import (
     MAX_EACH,
-    MAX_PATH,
     Reference,
     expand_each,
     find_references,
-    is_singular,
     resolve_references,
 )
 

@@ -1,0 +1,129 @@
+"""Entries of clients' files that start a server behind the gate, and putting back what was there.
+
+What was there is kept in the home, without the values of its variables: these are in the vault.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from orchestrator.cli.clients.clients import (
+    CLIENTS,
+    build_start_command,
+    exchange_entry,
+    read_entries,
+)
+from orchestrator.cli.clients.found_servers import LAUNCHING, FoundServer
+from orchestrator.errors import OrchestratorError
+from orchestrator.settings import Settings
+from registry.database.files import write_atomically
+from registry.secrets.vault import Vault
+
+RECORD = "imported.json"
+_ENVIRONMENTS = ("env", "envs")
+
+
+@dataclass(frozen=True)
+class ImportedEntry:
+    """An entry of a client's file that was replaced by one that starts `server`. `before` is what
+    was there, with the values of its variables left out.
+    """
+
+    client: str
+    path: str
+    name: str
+    server: str
+    before: Mapping[str, Any]
+
+
+def replace_entry(settings: Settings, found: FoundServer, server: str) -> Path:
+    """Have a client start the registered server in place of the found one; the backup of its file.
+    Keys of the entry that do not say how it is started stay.
+
+    Raises OrchestratorError, and then nothing is changed.
+    """
+    start = replace(build_start_command(settings.home, server), name=found.name)
+    kept = {key: value for key, value in found.entry.items() if key not in LAUNCHING}
+    entry = {**CLIENTS[found.client].entry(start), **kept}
+    before = _map_values(found.entry, {})
+    record = ImportedEntry(found.client, str(found.path), found.name, server, before)
+    # Written first: an entry without a record could not be put back.
+    records = read_records(settings)
+    _write_records(settings, [*records, record])
+    try:
+        return exchange_entry(CLIENTS[found.client], found.path, found.name, found.entry, entry)
+    except OrchestratorError:
+        _write_records(settings, records)
+        raise
+
+
+def restore_entry(settings: Settings, vault: Vault, record: ImportedEntry) -> Path:
+    """Put back what a client's file had, its variables' values out of the vault; the backup.
+
+    Raises OrchestratorError, and then nothing is changed.
+    """
+    client, path = CLIENTS[record.client], Path(record.path)
+    present = read_entries(client, path).get(record.name)
+    arguments = present.get("args") if isinstance(present, Mapping) else None
+    is_ours = isinstance(arguments, list) and arguments[-2:] == ["run", record.server]
+    if not isinstance(present, Mapping) or not is_ours:
+        raise OrchestratorError(
+            f"{path} has another `{record.name}` than Toolwright put there; nothing was changed."
+        )
+    secrets = {}
+    for variable in list_variables(record.before):
+        secret = vault.get(record.server, variable)
+        if secret is None:
+            raise OrchestratorError(
+                f"the vault has no {record.server}.{variable}, which `{record.name}` had in "
+                f"{path}; its value is in a backup beside that file. Nothing was changed."
+            )
+        secrets[variable] = secret.reveal()
+    backup = exchange_entry(client, path, record.name, present, _map_values(record.before, secrets))
+    _write_records(settings, [each for each in read_records(settings) if each != record])
+    return backup
+
+
+def read_records(settings: Settings) -> list[ImportedEntry]:
+    """What was replaced and not put back, oldest first. Raises OrchestratorError."""
+    path = settings.home / RECORD
+    try:
+        return [ImportedEntry(**row) for row in json.loads(path.read_text())]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError) as error:
+        raise OrchestratorError(f"{path} cannot be read: {error}. Put it back.") from error
+
+
+def list_variables(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the variables that an entry gives its server."""
+    places = (entry, entry.get("command"))
+    found = [
+        name
+        for place in places
+        if isinstance(place, Mapping)
+        for key in _ENVIRONMENTS
+        if isinstance(place.get(key), Mapping)
+        for name in place[key]
+    ]
+    return tuple(found)
+
+
+def _map_values(entry: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
+    """The entry with these values of its variables, "" for others."""
+    made = dict(entry)
+    for key in _ENVIRONMENTS:
+        if isinstance(made.get(key), Mapping):
+            made[key] = {name: values.get(name, "") for name in made[key]}
+    if isinstance(made.get("command"), Mapping):
+        made["command"] = _map_values(made["command"], values)
+    return made
+
+
+def _write_records(settings: Settings, records: Sequence[ImportedEntry]) -> None:
+    written = json.dumps([asdict(each) for each in records], ensure_ascii=False, indent=1)
+    write_atomically(settings.home / RECORD, written.encode())

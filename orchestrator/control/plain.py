@@ -1,0 +1,163 @@
+"""The control page for browsers without script: what waits, approve, reject, freeze, unfreeze.
+
+The key that the page's script keeps stands here in a hidden field of each form, beside that form's
+own token. Only the answer to a login link and to a form that had the key hold it, so that the
+cookie alone opens and does nothing here either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from orchestrator.approvals.text import hash_approval
+from orchestrator.control.access import COOKIE, ControlAccess
+from orchestrator.control.logins import SESSION_SECONDS, LoginSession
+from orchestrator.control.markup import escape_text, render_empty, render_section, render_time
+from orchestrator.control.middleware import read_content
+from orchestrator.control.page import LOGGED_OUT, render_notice
+from orchestrator.control.rooms.approvals import list_decisions, render_request
+from registry.models import Approval
+from registry.store import Store
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+        "base-uri 'none'"
+    ),
+    # Without a policy that names this origin, browsers post a form with `Origin: null`.
+    "Referrer-Policy": "same-origin",
+}
+PATH = "/plain"
+WAIT_SECONDS = 20.0
+MAX_FIELDS = 20
+
+Act = Callable[[Mapping[str, Any]], Awaitable[str]]
+"""Does what a form asks for, given its fields, and says in words what came of it."""
+
+
+@dataclass(frozen=True)
+class PlainPage:
+    """GET and POST of `/plain`. `acts` are what forms can ask for, by name."""
+
+    access: ControlAccess
+    store: Store
+    acts: Mapping[str, Act]
+
+    async def open_page(self, request: Request) -> Response:
+        """The control page without script. `?login=` of `toolwright control --url --plain` logs a
+        browser in, once.
+        """
+        code = request.query_params.get("login", "")
+        if code and not self.access.is_page_origin(request):
+            address = self.access.build_page_url(request, f"{PATH}?login={quote(code)}")
+            return RedirectResponse(address)
+        begun = self.access.logins.begin_session(code, time.time()) if code else None
+        if begun is None or not self.access.is_own_site(request):
+            return _render_refusal(401, "You are not logged in")
+        answer = await self._render_answer(begun, "")
+        answer.set_cookie(
+            COOKIE, begun.cookie, max_age=int(SESSION_SECONDS), httponly=True, samesite="strict"
+        )
+        return answer
+
+    async def use_form(self, request: Request) -> Response:
+        """Do what a form of the page without script asks for, and show the page again."""
+        fields = dict(parse_qsl((await read_content(request)).decode("utf-8", "replace")))
+        act, about = fields.get("act", ""), fields.get("approval", "")
+        form = name_form(act, about)
+        session = self.access.find_plain_session(request, fields, form)
+        if session is None:
+            return _render_refusal(403, "This is no form that the page showed")
+        do = self.acts.get(act)
+        return await self._render_answer(session, await do(fields) if do else "")
+
+    async def _render_answer(self, session: LoginSession, told: str) -> Response:
+        html = await asyncio.to_thread(render_plain_page, self.store, session, told)
+        return HTMLResponse(html, headers=HEADERS)
+
+
+def name_form(act: str, about: str = "") -> str:
+    """What the token of a form is made of: it is that of no other."""
+    return f"{PATH} {act} {about}"
+
+
+def render_plain_page(store: Store, session: LoginSession, told: str = "") -> str:
+    """What waits and the kill switch, as forms of one session."""
+    cards = "".join(_render_card(each, session) for each in store.approvals.find("pending"))
+    waiting = cards or render_empty("Nothing waits for you.")
+    said = f'<p id="told" role="status">{escape_text(told, 2000)}</p>' if told else ""
+    frozen = store.processes.get_freeze()
+    state = (
+        f'<p class="frozen" role="alert"><strong>Frozen</strong> since {render_time(frozen.since)}'
+        f" by {escape_text(frozen.by)}. {escape_text(frozen.reason)}</p>"
+        + _render_form(session, "unfreeze", "Unfreeze", pin=True)
+        if frozen.frozen
+        else _render_form(session, "freeze", "Freeze everything", kind="kill")
+    )
+    again = _render_form(session, "look", "Look again")
+    content = f"{said}{state}{again}{render_section('Waiting for you', waiting)}"
+    return render_notice("Control without script", content)
+
+
+def _render_card(approval: Approval, session: LoginSession) -> str:
+    name = escape_text(f"{approval.entry}.{approval.tool}")
+    forms = "".join(
+        _render_form(
+            session,
+            decision,
+            decision.capitalize(),
+            approval=approval,
+            pin=True,
+            kind="primary" if decision == "approve" else "quiet",
+        )
+        for decision in list_decisions(approval)
+    )
+    return (
+        f'<article class="ask" aria-label="{name}"><h3>{name}</h3>{render_request(approval)}'
+        f"{forms}</article>"
+    )
+
+
+def _render_form(
+    session: LoginSession,
+    act: str,
+    word: str,
+    *,
+    approval: Approval | None = None,
+    pin: bool = False,
+    kind: str = "quiet",
+) -> str:
+    about = approval.id if approval else ""
+    hidden = {
+        "act": act,
+        "approval": about,
+        "digest": hash_approval(approval) if approval else "",
+        "key": session.key,
+        "form": session.sign_form(name_form(act, about)),
+    }
+    inputs = "".join(
+        f'<input type="hidden" name="{name}" value="{escape(value)}">'
+        for name, value in hidden.items()
+    )
+    asked = (
+        '<label>PIN <input type="password" name="pin" autocomplete="off" required></label>'
+        if pin
+        else ""
+    )
+    return (
+        f'<form class="plain-form" method="post" action="{PATH}">{inputs}{asked}'
+        f'<button class="{kind}">{escape(word)}</button></form>'
+    )
+
+
+def _render_refusal(status: int, title: str) -> Response:
+    return HTMLResponse(render_notice(title, LOGGED_OUT), status, headers=HEADERS)

@@ -1,0 +1,150 @@
+"""Calls: a list that is filtered and read by pages, and one call with all that is known of it."""
+
+from __future__ import annotations
+
+from html import escape
+
+from orchestrator.control.markup import (
+    escape_text,
+    render_badge,
+    render_empty,
+    render_facts,
+    render_section,
+    render_table,
+    render_time,
+    render_value,
+)
+from orchestrator.control.rooms.place import Place, build_address
+from registry.calls.invocations import CallQuery
+from registry.health.causes import find_cause
+from registry.models import Invocation
+from registry.store import Store
+
+PAGE = 50
+OUTCOMES = {"": "all outcomes", "ok": "succeeded", "failed": "failed", "writes": "writes"}
+
+
+def render_filter(store: Store, place: Place) -> str:
+    """A form that leads to the address of what it chooses."""
+    names = [server.name for server in store.servers.find_summaries()]
+    servers = _render_options(
+        {"": "all servers", **{name: name for name in names}}, place, "server"
+    )
+    outcomes = _render_options(OUTCOMES, place, "outcome")
+    text = escape(place.get_filter("text"))
+    return (
+        f'<form class="filter" method="get" action="{build_address("calls")}">'
+        f"<label>Server <select name='server'>{servers}</select></label>"
+        f"<label>Outcome <select name='outcome'>{outcomes}</select></label>"
+        f'<label>Text <input name="text" maxlength="200" value="{text}"></label>'
+        "<button>Filter</button></form>"
+    )
+
+
+def _render_options(options: dict[str, str], place: Place, name: str) -> str:
+    chosen = place.get_filter(name)
+    return "".join(
+        f'<option value="{escape(value)}"{" selected" if value == chosen else ""}>'
+        f"{escape(told)}</option>"
+        for value, told in options.items()
+    )
+
+
+def render_calls(store: Store, place: Place) -> str:
+    """One page of the calls that pass the filters, newest first."""
+    wanted = CallQuery(
+        server=place.get_filter("server"),
+        outcome=place.get_filter("outcome"),
+        text=place.get_filter("text"),
+    )
+    found = store.calls.search(wanted, PAGE + 1, (place.page - 1) * PAGE)
+    rows = [_render_row(call) for call in found[:PAGE]]
+    heads = ("tool", "outcome", "took", "when", "task", "call")
+    table = render_table(heads, rows, "calls") if rows else _render_none(place)
+    return render_section("Calls", table + _render_turning(place, len(found) > PAGE))
+
+
+def _render_none(place: Place) -> str:
+    if place.filters:
+        return render_empty("No call passes these filters.")
+    return render_empty("None yet. Call a tool:", "toolwright call SERVER.TOOL '{}'")
+
+
+def _render_turning(place: Place, more: bool) -> str:
+    newer = place.build_address(page=str(place.page - 1)) if place.page > 1 else ""
+    older = place.build_address(page=str(place.page + 1)) if more else ""
+    links = "".join(
+        f'<a class="button" rel="{rel}" href="{escape(address)}">{told}</a>'
+        for address, rel, told in ((newer, "prev", "Newer"), (older, "next", "Older"))
+        if address
+    )
+    return f'<p class="turning">{links} page {place.page}</p>' if links else ""
+
+
+def _render_row(call: Invocation) -> tuple[str, ...]:
+    return (
+        f"<code>{escape_text(f'{call.entry}.{call.tool}')}</code>",
+        render_outcome(call),
+        f"{call.latency_ms:.0f} ms",
+        render_time(call.started),
+        escape_text(call.task, 80),
+        f'<a href="{escape(build_address("calls", call.id))}">{escape_text(call.id)}</a>',
+    )
+
+
+def render_outcome(call: Invocation) -> str:
+    """What became of a call, in a word or a sentence."""
+    if call.succeeded:
+        return render_badge("ok")
+    if call.disputed:
+        return render_badge("failed") + " marked wrong"
+    cause = find_cause(call)
+    told = escape_text(cause.text if cause else call.state)
+    return f"{render_badge('failed')} {told}" if call.state == "done" else told
+
+
+def render_call(store: Store, identity: str) -> str:
+    """One call: what went in, what came back, and the exchanges between. Raises RowNotFound."""
+    call = store.calls.get(identity)
+    facts = render_facts(
+        (
+            ("outcome", render_outcome(call)),
+            ("access", escape_text(call.access)),
+            ("when", render_time(call.started)),
+            ("took", f"{call.latency_ms:.0f} ms"),
+            ("version", str(call.version)),
+            ("task", escape_text(call.task)),
+            ("reason", escape_text(call.reason)),
+            ("approval", escape_text(call.approval or "")),
+            ("session", escape_text(call.session)),
+        )
+    )
+    buttons = _render_replay(call) + render_mark_wrong(call)
+    exchanges = "".join(
+        f"<h3>Exchange {number}</h3>{render_value(exchange)}"
+        for number, exchange in enumerate(call.exchanges[:PAGE], 1)
+    )
+    title = f"{escape_text(call.entry)}.{escape_text(call.tool)} <small>{escape(call.id)}</small>"
+    return render_section(
+        title,
+        f'{facts}<div class="actions">{buttons}</div><h3>Arguments</h3>'
+        f"{render_value(dict(call.arguments))}<h3>Result</h3>{render_value(call.result)}"
+        f"{exchanges or '<p>Nothing was exchanged with the API.</p>'}",
+    )
+
+
+def _render_replay(call: Invocation) -> str:
+    return (
+        f'<button data-post="/replay/{escape(call.id)}" id="replay-{escape(call.id)}">'
+        "Replay offline</button>"
+    )
+
+
+def render_mark_wrong(call: Invocation) -> str:
+    """The button by which a person says that a success was none."""
+    if not call.succeeded:
+        return ""
+    return (
+        f' <button class="quiet" data-post="/calls/{escape(call.id)}/wrong" '
+        f'id="wrong-{escape(call.id)}">This result is wrong</button>'
+    )

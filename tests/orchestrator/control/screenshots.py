@@ -1,0 +1,100 @@
+"""Pictures of every room of the control page: light, dark and on a phone; empty, full and frozen.
+
+./scripts/screenshots FOLDER
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from orchestrator.approvals.sending import Sending
+from orchestrator.control.rooms.place import ROOMS, build_address
+from orchestrator.control.server import ControlPlane
+from orchestrator.settings import load_settings
+from registry.store import Store
+from tests.orchestrator.control.filled import fill_store
+from tests.orchestrator.plane import BEARER, TOKEN, listening
+
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+LOOKS = {"light": ("light", WIDE), "dark": ("dark", WIDE), "phone": ("light", NARROW)}
+PLACES = (
+    *((room, build_address(room)) for room in ROOMS),
+    ("server", build_address("servers", "dns")),
+    ("call", build_address("calls", f"{5:016x}")),
+)
+
+
+def open_room(page: Page, origin: str, path: str) -> None:
+    """Go to a room and wait until its parts are there."""
+    page.goto(origin + path)
+    expect(page.locator("#link")).to_have_text("live")
+    expect(page.locator("main section").last).not_to_be_empty()
+
+
+@contextmanager
+def running(state: str) -> Iterator[tuple[str, Store]]:
+    """A control plane of a new home; its link to log in."""
+    with tempfile.TemporaryDirectory() as home:
+        settings = load_settings({"TOOLWRIGHT_HOME": f"{home}/home"})
+        with Store.open(settings.database_url, "pictures") as store:
+            if state != "empty":
+                fill_store(store)
+            if state == "frozen":
+                store.processes.freeze(time.time(), "ann", "a key leaked")
+            control = ControlPlane(settings, store, TOKEN, lambda: 0, send=lambda _: Sending(True))
+            with listening(control.build_application()) as url:
+                yield url, store
+
+
+def log_in(url: str, *, plain: bool = False) -> str:
+    """A link that logs a browser in once."""
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        answer = client.post(f"{url}/login", headers=BEARER, json={"plain": plain})
+        return str(answer.json()["url"])
+
+
+def take_pictures(browser: Browser, folder: Path) -> None:
+    for state in ("empty", "full", "frozen"):
+        with running(state) as (url, _):
+            for look, (scheme, size) in LOOKS.items():
+                with browser.new_context(color_scheme=scheme, viewport=size) as context:  # type: ignore[arg-type]
+                    page = context.new_page()
+                    page.goto(log_in(url))
+                    origin = page.evaluate("location.origin")
+                    for name, path in PLACES:
+                        open_room(page, origin, path)
+                        page.screenshot(
+                            path=folder / f"{state}-{look}-{name}.png", full_page=state != "empty"
+                        )
+                        wide = page.evaluate("document.documentElement.scrollWidth")
+                        if wide > size["width"]:
+                            print(f"{state} {look} {name} scrolls sideways: {wide}")
+                    page.goto(log_in(url, plain=True))
+                    page.screenshot(path=folder / f"{state}-{look}-plain.png", full_page=True)
+                    page.goto(f"{url}/")
+                    page.screenshot(path=folder / f"{state}-{look}-logged-out.png")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        take_pictures(browser, folder)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""The rooms of the control page: each opens by its own address, on a phone too, and the page
+without script decides and freezes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from orchestrator.control.page import PARTS, render_panels
+from orchestrator.control.rooms.approvals import render_summary
+from orchestrator.control.rooms.place import ROOMS, Place, parse_place
+from orchestrator.control.rooms.servers import explain_next_level
+from orchestrator.settings import Settings
+from registry.calls.invocations import CallQuery
+from registry.models import Approval
+from registry.secrets.vault import Secret, open_vault
+from registry.store import Store
+from registry.trust import TrustRecord, compute_standing
+from sandbox.wire.exchange import WireRequest
+from tests.orchestrator.conftest import PIN
+from tests.orchestrator.control.filled import fill_store
+from tests.orchestrator.control.screenshots import NARROW, PLACES, log_in, open_room
+from tests.orchestrator.plane import BEARER, Plane
+from tests.orchestrator.plane import log_in as log_in_without_browser
+from tests.registry.samples import approval, entry, invocation
+
+
+def test_every_room_opens_by_its_address_without_a_problem_and_fits_a_phone(
+    browser: Browser, plane: Plane, store: Store
+) -> None:
+    fill_store(store)
+    problems: list[str] = []
+    with browser.new_context(viewport=NARROW) as context:
+        page = context.new_page()
+        page.on("pageerror", lambda problem: problems.append(str(problem)))
+        page.on(
+            "console",
+            lambda line: line.type in ("error", "warning") and problems.append(line.text),
+        )
+        page.goto(log_in(plane.url))
+        origin = page.evaluate("location.origin")
+        for name, path in PLACES:
+            open_room(page, origin, path)
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= NARROW["width"], name
+            assert page.locator("nav a[aria-current=page]").count() == 1
+            assert page.get_by_text("cannot be shown").count() == 0
+    assert problems == []
+
+
+def test_without_script_a_person_approves_rejects_freezes_and_unfreezes(
+    browser: Browser, plane: Plane, store: Store
+) -> None:
+    fill_store(store)
+    first, second = (each.id for each in store.approvals.find("pending"))
+    with browser.new_context(java_script_enabled=False, viewport=NARROW) as context:
+        page = context.new_page()
+        page.goto(log_in(plane.url, plain=True))
+        for identity, word, state in (
+            (first, "Approve", "approved"),
+            (second, "Reject", "rejected"),
+        ):
+            card = page.get_by_role("article").filter(
+                has=page.locator(f'input[name=approval][value="{identity}"]')
+            )
+            form = card.locator("form").filter(has=page.get_by_role("button", name=word))
+            form.get_by_label("PIN").fill(PIN)
+            form.get_by_role("button", name=word).click()
+            expect(page.locator("#told")).to_contain_text(state)
+            assert store.approvals.get(identity).state == state
+        page.get_by_role("button", name="Freeze everything").click()
+        expect(page.locator("#told")).to_contain_text("Frozen in")
+        assert store.processes.get_freeze().frozen
+        page.get_by_label("PIN").fill(PIN)
+        page.get_by_role("button", name="Unfreeze").click()
+        expect(page.locator("#told")).to_contain_text("lifted")
+    assert (store.processes.get_freeze().frozen, plane.sent) == (False, [first])
+
+
+def test_the_cookie_alone_does_nothing_on_the_page_without_script(
+    plane: Plane, store: Store
+) -> None:
+    browser = log_in_without_browser(plane)
+    path = plane.ask("POST", "/login", json={"plain": True}).json()["path"]
+    opened = plane.ask("GET", path, headers={"Host": browser.host})
+    cookie = opened.headers["set-cookie"].partition(";")[0]
+    own = {"Host": browser.host, "Origin": browser.origin, "Cookie": cookie}
+    (frozen,) = re.findall(
+        r'value="freeze">.*?name="key" value="(.+?)">.*?name="form" value="(.+?)">', opened.text
+    )
+    key, form = frozen
+    right = {"act": "freeze", "key": key, "form": form}
+    for headers, fields in (
+        (own, {"act": "freeze"}),
+        (own, {**right, "key": browser.key}),
+        (own, {**right, "act": "approve", "approval": "x"}),
+        (own, {**right, "form": ""}),
+        ({**own, "Origin": "http://evil.test"}, right),
+        ({**own, "Origin": "null"}, right),
+        ({name: own[name] for name in ("Host", "Cookie")}, right),
+        ({**own, "Cookie": browser.cookie}, right),
+    ):
+        answer = plane.ask("POST", "/plain", headers=headers, data=fields)
+        assert (answer.status_code, key in answer.text) == (403, False)
+    assert plane.ask("GET", path, headers=own).status_code == 401
+    assert plane.ask("GET", "/plain", headers=own).status_code == 401
+    assert not store.processes.get_freeze().frozen
+    assert plane.ask("POST", "/plain", headers=own, data=right).status_code == 200
+    assert store.processes.get_freeze().frozen
+
+
+def test_a_room_s_frame_holds_nothing_of_the_users_and_needs_the_log_in(
+    plane: Plane, store: Store
+) -> None:
+    fill_store(store)
+    browser = log_in_without_browser(plane)
+    for room in ROOMS:
+        shown = plane.ask("GET", f"/rooms/{room}", headers=browser.shown)
+        assert (shown.status_code, "example.org" in shown.text) == (200, False)
+        assert plane.ask("GET", f"/rooms/{room}", headers=BEARER).status_code == 401
+    assert plane.ask("GET", "/rooms/nothing", headers=browser.shown).status_code == 404
+    assert plane.ask("GET", "/events?room=nothing").status_code == 404
+
+
+def test_every_part_of_a_room_is_rendered_empty_and_full(settings: Settings, store: Store) -> None:
+    for fill in (False, True):
+        if fill:
+            fill_store(store)
+        for room in ROOMS:
+            parts = render_panels(store, Place(room), settings)
+            assert list(parts) == ["nav", "freeze", *PARTS[room]]
+            assert "cannot be shown" not in "".join(parts.values())
+
+
+def test_names_of_secrets_are_listed_and_values_never(settings: Settings, store: Store) -> None:
+    open_vault(settings).put("dns", "token", Secret("the-value-of-it"))
+    html = "".join(render_panels(store, Place("sources"), settings).values())
+    assert ("token" in html, "the-value" in html) == (True, False)
+
+
+def test_calls_are_filtered_and_shown_fifty_at_a_time(store: Store) -> None:
+    fill_store(store)
+    first = render_panels(store, Place("calls"))["calls"]
+    assert (first.count("<tr>"), "page=2" in first) == (51, True)
+    last = render_panels(store, Place("calls", filters={"page": "3"}))["calls"]
+    assert (last.count("<tr>"), "page=4" in last) == (21, False)
+    failed = store.calls.search(CallQuery(outcome="failed"), 1000)
+    good = store.calls.search(CallQuery(outcome="ok"), 1000)
+    assert (len(failed), len(good), any(call.succeeded for call in failed)) == (14, 106, False)
+    assert store.calls.search(CallQuery(server="weather-of-the-whole-world"), 10) == ()
+    (found,) = store.calls.search(CallQuery(text='"page":119'), 10)
+    assert found.arguments == {"page": 119}
+    assert store.calls.search(CallQuery(text="%"), 10) == ()
+
+
+def test_the_last_day_is_counted_by_the_hour(store: Store) -> None:
+    store.servers.publish(entry(), (), now=1.0)
+    for number, (at, failed) in enumerate(((7200.0, None), (7300.0, "bug"), (90.0, None))):
+        store.calls.record(invocation(f"c{number}", failed, started=at), at)
+    (hour,) = store.calls.count_by_hour(3600.0)
+    assert (hour.hour, hour.succeeded, hour.failed) == (7200.0, 1, 1)
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "x", "", "9" * 20, "٣"])
+def test_a_page_that_is_none_is_the_first(page: str) -> None:
+    place = parse_place("calls", "", {"page": page, "evil": "1"})
+    assert place is not None
+    assert (place.page, "evil" in place.build_address()) == (1, False)
+
+
+def test_what_is_missing_to_the_next_level_is_said() -> None:
+    beginner = compute_standing(TrustRecord(1, window="111", ladder_successes=3))
+    assert explain_next_level(beginner).startswith("standard: 7 more right calls and more than 80")
+    known = compute_standing(TrustRecord(1, window="1" * 20, ladder_successes=49))
+    assert explain_next_level(known).startswith("trusted: 1 more right call and more than 95")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"name": "a", "ttl": 1}', True),
+        (b'{"name": "a", "name": "b"}', False),
+        (b'{"deep": {"x": 1, "x": 2}}', False),
+        (b"[1]", False),
+        (b"\xff", False),
+        (b"[" * 3000, False),
+    ],
+)
+def test_fields_are_told_apart_only_where_nobody_reads_them_otherwise(
+    body: bytes, told: bool
+) -> None:
+    asked = approval(wire=WireRequest("POST", "https://api.example/zones?all=1", (), body))
+    html = render_summary(asked)
+    assert "Sends to" in html
+    assert "/zones?all=1" in html
+    assert ("<table" in html) is told
+
+
+def test_always_is_offered_with_its_whole_sentence_or_not_at_all(
+    store: Store, waiting: Approval
+) -> None:
+    html = render_panels(store)["waiting"]
+    assert "for 7 days dns.create_zone (version 1) with exactly" in html
+    assert 'data-always="7d"' in html
+    store.approvals.add_pending(replace(waiting, id="long", arguments={"x": "y" * 700}))
+    wire = replace(waiting.wire, method="DELETE")
+    store.approvals.add_pending(replace(waiting, id="gone", wire=wire))
+    html = render_panels(store)["waiting"]
+    assert 'id="approve-long"' in html
+    assert ('id="always-long"' in html, 'id="always-gone"' in html) == (False, False)
+
+
+def test_the_audit_is_verified_in_words(plane: Plane, store: Store, waiting: Approval) -> None:
+    told = plane.ask("POST", "/audit/verify").json()
+    assert (told["whole"], "every chain whole" in told["told"]) == (True, True)
+
+
+def test_a_freeze_and_its_end_are_told_in_words(plane: Plane, store: Store) -> None:
+    assert plane.ask("POST", "/kill").json()["told"].startswith("Frozen in ")
+    assert "lifted" in plane.ask("POST", "/unfreeze", json={"pin": PIN}).json()["told"]
