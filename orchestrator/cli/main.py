@@ -73,12 +73,12 @@ COMMANDS = {
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Use": ("do", "find", "call", "list", "show", "run", "serve"),
-    "Make": ("forge", "submit", "add", "compile", "export", "remove", "archive", "reprove"),
+    "Make": ("forge", "submit", "compile", "add", "import-clients", "export", "remove", "archive"),
     "Decide": ("approvals", "approve", "reject", "allow", "rules", "grant", "classify", "push"),
     "Connect": ("source", "secret", "login", "logout", "accounts"),
-    "Look": ("jobs", "logs", "audit", "replay", "versions", "diff", "rollback", "doctor"),
+    "Look": ("jobs", "logs", "audit", "replay", "versions", "diff", "doctor"),
     "Operate": ("setup", "control", "work", "kill", "unfreeze", "backup", "restore", "images"),
-    "More": ("completion", "demo", "uninstall"),
+    "More": ("reprove", "rollback", "completion", "demo", "uninstall"),
 }
 """The commands as `--help` shows them: what they are for, and at most eight of a kind."""
 
