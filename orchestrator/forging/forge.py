@@ -50,7 +50,7 @@ from orchestrator.gateway.brokers import (
     render_reserved,
 )
 from orchestrator.gateway.engine import Engine
-from registry.errors import RowNotFound
+from registry.errors import RowNotFound, VersionConflict
 from registry.models import CALLABLE, Entry, EntryState, build_entry
 from registry.needs import OrderNeed
 from registry.servers.bundles import Bundles
@@ -91,7 +91,8 @@ class Forge:
         given: Document | DerivedDocument | None = None,
     ) -> ForgeResult:
         """The server that an order asks for, registered. `fence` is the job and its attempt; the
-        description is looked for where none is `given`.
+        description is looked for where none is `given`. Where another version of the server is
+        registered meanwhile, it is compiled and proved once more as the next one.
 
         Raises ForgeWaits where a person must first allow a host or give a credential,
         SuccessionUndecided where it would follow a registered server as only a person lets it,
@@ -99,6 +100,20 @@ class Forge:
         documentation, ForgeFailed, DocumentError, SandboxError, RegistryError; nothing is
         registered then.
         """
+        try:
+            return await self._forge_version(order, report, fence, given)
+        except VersionConflict as overtaken:
+            report(ForgeStep("register", 0.1, f"{overtaken} It is made again."))
+            return await self._forge_version(order, report, fence, given)
+
+    async def _forge_version(
+        self,
+        order: ForgeOrder,
+        report: Report,
+        fence: tuple[str, int] | None,
+        given: Document | DerivedDocument | None,
+    ) -> ForgeResult:
+        """Raises as `forge_server`, and VersionConflict where another version came first."""
         timings: dict[str, float] = {}
         with time_stage(timings, "find"):
             document = given or await self.descriptions.find_document(order, report)

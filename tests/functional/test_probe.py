@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,7 +22,7 @@ from orchestrator.settings import load_settings
 from registry.servers.classifications import Classification
 from tests.crash.documents import described, reading
 from tests.functional.test_powerdns import files_with
-from tests.world.site import Page, Site, site
+from tests.world.site import Asked, Page, Site, site
 
 DOCUMENT = "/openapi.json"
 SECRET = "value-of-an-answer-77120"
@@ -108,6 +110,25 @@ def play(started: tuple[asyncio.Runner, App], request: pytest.FixtureRequest) ->
             await act(world)
 
     return lambda act: runner.run(acted(act))
+
+
+def test_two_forges_of_one_server_at_once_are_two_versions_of_it(play: Play) -> None:
+    async def act(world: World) -> None:
+        asked, met = itertools.count(), threading.Barrier(2)
+
+        def change(_: Asked) -> Page:
+            number = next(asked)
+            if number < 2:
+                met.wait()
+            boxes = get("list_boxes", summary=f"List boxes, {number}")
+            return Page(described({"/boxes": boxes}))
+
+        world.api.pages[DOCUMENT] = change
+        made = await asyncio.gather(world.forge(no_probe=True), world.forge(no_probe=True))
+        assert sorted(each.entry.version for each in made) == [1, 2]
+        assert [step for step in world.told if "It is made again." in step.message]
+
+    play(act)
 
 
 def test_the_first_call_of_a_user_already_fits(play: Play) -> None:
