@@ -34,8 +34,8 @@ from sandbox.errors import PackagesNeedDocker, PackageUnusable
 from sandbox.offload import run_beside
 from sandbox.session.recorded_case import RecordedCase, add_case
 from sandbox.stages.static.stage import prove_static
-from sandbox.stages.static.suite import FILE
 
+TESTS = "tests/test_server.py"
 Timings = Mapping[str, float]
 """Milliseconds by stage."""
 
@@ -205,7 +205,7 @@ def find_tested_problems(tests: str, find: Find) -> tuple[Finding, ...]:
     test proves a call that fails when it is made.
     """
     return tuple(
-        finding_at(FILE, told.line, "composition", reason)
+        finding_at(TESTS, told.line, "composition", reason)
         for told in find_told_answers(tests)
         for reason in check_known_answer(told.answer, find, is_fault=told.is_fault)
     )
