@@ -253,17 +253,46 @@ async def _run_on_stubs(
         ) from error
     names = tuple(map(str, told["ids"]))
     passed = [frozenset(map(str, ids)) for ids in told["passed"]]
+    tests: dict[str, set[str]] = {}
+    for name in names:
+        tests.setdefault(_strip_parameters(name), set()).add(name)
+    passing = {
+        test: [stub for stub, ids in zip(tried, passed, strict=True) if own <= ids]
+        for test, own in tests.items()
+    }
     cells = []
-    for test in dict.fromkeys(map(_strip_parameters, names)):
-        own = {name for name in names if _strip_parameters(name) == test}
-        does = [stub.does for stub, ids in zip(tried, passed, strict=True) if own <= ids]
-        giving = next((each for each in does if each != REFUSING.does), "")
-        if giving:
+    for test, stubs in passing.items():
+        giving = next((stub.does for stub in stubs if stub != REFUSING), "")
+        if giving and not _is_empty_on_purpose(bundle, suite, test, passing):
             reason = f"proves nothing: it passes where the server {giving}; {ADVICE}"
             place = _locate_test(suite, test)
             cells.append(CaseResult(place, test, "failed", reason, code="proves_nothing"))
     claiming = {_strip_parameters(name) for name in names if name not in passed[-1]}
     return names, cells + _find_untested(bundle, suite, claiming)
+
+
+def _is_empty_on_purpose(
+    bundle: Bundle, suite: str, test: str, passing: Mapping[str, Sequence[Stub]]
+) -> bool:
+    """Whether a test asks for one empty result that is right where it asks: no other stub passes
+    it, and of each tool that it uses another test refuses that stub.
+    """
+    stubs = [stub for stub in passing[test] if stub != REFUSING]
+    if len({_name_value(stub) for stub in stubs}) != 1 or stubs[0].made["kind"] != "value":
+        return False
+    used = {tool.name for tool in bundle.tools} & _find_used_names(suite, {test})
+    held = [
+        _find_used_names(suite, {other})
+        for other, own in passing.items()
+        if other != test and not {*map(_name_value, own)} & {*map(_name_value, stubs)}
+    ]
+    return bool(used) and all(any(name in names for names in held) for name in used)
+
+
+def _name_value(stub: Stub) -> str:
+    """What a stub gives, in words; to tests 0 and False are one."""
+    value = stub.made.get("default")
+    return "always gives 0" if value is False else stub.does
 
 
 def _find_untested(bundle: Bundle, suite: str, claiming: Set[str]) -> list[CaseResult]:

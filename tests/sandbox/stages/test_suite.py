@@ -107,7 +107,6 @@ def test_an_exception_of_the_code_is_told_with_its_line() -> None:
     ("body", "does"),
     [
         ("assert halve(0) != 3", "always gives None"),
-        ('assert halve(0) == {"half": 0}', "empty result"),
         ("assert not halve(0)", "always gives"),
         ("assert halve(7) == 7", "first argument"),
         ("halve(3)\n    assert True", "always gives"),
@@ -125,6 +124,16 @@ def test_a_test_that_a_stub_passes_is_sent_back(body: str, does: str) -> None:
     assert found.case == "test_nothing"
     assert found.operation == "tests/test_server.py:18"
     assert does in found.evidence
+
+
+def test_a_result_that_is_truly_empty_may_have_a_test_beside_one_that_is_not() -> None:
+    shaped = {"type": "object", "properties": {"half": {"type": "number"}}}
+    bundle = computing(CODE)
+    bundle = replace(bundle, tools=(replace(bundle.tools[0], output_schema=shaped),))
+    zero = '\n\ndef test_zero():\n    assert halve(0) == {"half": 0}\n'
+    assert asyncio.run(prove_suite(bundle, GOOD + zero, opened(bundle))).passed
+    alone = asyncio.run(prove_suite(bundle, HEAD + zero, opened(bundle)))
+    assert [cell.code for cell in alone.list_failures()] == ["proves_nothing"]
 
 
 def test_one_row_that_a_stub_passes_does_not_make_a_test_prove_nothing() -> None:
