@@ -182,8 +182,11 @@ def test_a_model_declares_the_api_that_its_code_asks_and_a_person_allows_the_hos
         assert here.purposes() == ["specification", "code", "acceptance"]
         assert app.forge.shelf.load_bundle(app.store.servers.get("harbour")).spec is not None
 
-    given = ("api", "tools", "cases", "tests")
-    specification = {key: HTTP_EXAMPLE[key] for key in given} | {"why": "first"}
+    cases = HTTP_EXAMPLE["cases"]
+    other = json.dumps(cases[0]).replace("Ann", "Eve").replace("=10", "=11")
+    other = other.replace('"length": 10', '"length": 11')
+    specification = {key: HTTP_EXAMPLE[key] for key in ("api", "tools", "tests")}
+    specification |= {"cases": [*cases, json.loads(other)], "why": "first"}
     story(settings, writing(HTTP_EXAMPLE["code"], specification=specification), told)
 
 

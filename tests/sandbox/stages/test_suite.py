@@ -174,7 +174,7 @@ def test_a_specification_is_judged_by_its_tools_tests_and_cases() -> None:
     assert "always gives the same result" in one.reports[-1].list_failures()[0].evidence
     assert (
         "proves nothing"
-        in specified(GOOD, (*CASES, case({}, number=7))).reports[-1].list_failures()[0].evidence
+        in specified(GOOD, (CASES[0], case({}, number=7))).reports[-1].list_failures()[0].evidence
     )
     assert not specified(GOOD.replace("== {", "!= {"), CASES).passed
 
