@@ -3,6 +3,7 @@ caught each.
 
     python -m bench.author [--engine wasm|docker|none] [--each N] [--drafts DIR] [--out FILE]
         [--pending DIR]
+    python -m bench.author --live [--engine wasm|docker] [--only TASK,…]
 
 Every stored draft that a model wrote is proved as it is; each good one then broken by `--each` of
 the operators, as code for the tests that were there, and by itself without those of its own tests
@@ -14,6 +15,10 @@ Whatever no stage refuses is then held against a second reading of its task, as 
 left in the directory `--pending` for a model to answer, and the draft counts as unread. The same
 holds of repairs: what models wrote, badly on purpose or not, and the first two refused of each good
 draft's are mended from their diagnosis, as recorded in `mended/` (for `--each 5`).
+
+`--live` has the tasks forged instead by the endpoint that OPENAI_BASE_URL, OPENAI_MODEL and
+OPENAI_API_KEY name, as `toolwright forge` does, and prints what that came to: so a model can be
+chosen. It is paid for.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -28,6 +34,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.author.live import measure_live, summarize_live
 from bench.author.operators import OPERATORS, Given
 from bench.author.readings import READINGS, REPAIRS, Recorded
 from bench.author.repairs import Repair, repaired
@@ -210,7 +217,14 @@ def main() -> None:
     parser.add_argument("--drafts", type=Path, default=DRAFTS)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--pending", type=Path)
+    parser.add_argument("--live", action="store_true")
+    parser.add_argument("--only", default="")
     given = parser.parse_args()
+    if given.live:
+        names = {*filter(None, given.only.split(","))}
+        tasks = [task for task in TASKS if not names or task.name in names]
+        print(summarize_live(asyncio.run(measure_live(given.engine, tasks, os.environ))))
+        return
     reader, author = Recorded(READINGS, given.pending), Recorded(REPAIRS, given.pending)
     found = asyncio.run(measured(given.engine, given.each, given.drafts, reader, author))
     if given.out:

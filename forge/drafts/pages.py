@@ -79,8 +79,9 @@ _ASKS_HTTP = """
   Credentials are added outside. Check the shape of .body: a page may come instead, fields may be
   missing.
 - A case says what the API answers: "answers": [{request: "GET /berths?min_length=9", sent: {JSON
-  body}, status, body}] or {request, failure: "timeout" or "unreachable"}; each operation in `calls`
-  is asked by some case. Request and answer are held against `api`.
+  body}, headers: {name: what it has to be}, status, body}] or {request, failure: "timeout" or
+  "unreachable"}; each operation in `calls` is asked by some case. Request and answer are held
+  against `api`.
 - In tests: `from toolwright.testing import answers`; `with answers((200, {…}), (500, "down"),
   "timeout") as asked:`, one reply a request, the last from then on; asked[0].method, .url,
   .headers, .body."""

@@ -22,6 +22,7 @@ _TOOLS = {"type": "array", "items": {"type": "object"}, "minItems": 1}
 _CASES = {"type": "array", "items": {"type": "object"}}
 _PACKAGES = {"type": "array", "items": {"type": "string"}}
 _TEXT = {"type": "string", "minLength": 1}
+_API = {"type": "object", "description": "Of a server with an API of its own, as told above."}
 _DECLINE = {"type": "string", "description": "Only to decline: why the task is not to be done."}
 _SPECIFIED = {"tools": _TOOLS, "cases": _CASES, "tests": _TEXT, "packages": _PACKAGES}
 
@@ -70,8 +71,23 @@ these stays; tools and cases that you give take the place of all earlier ones.""
 
 def build_specification_request(brief: Brief, max_tokens: int) -> ModelRequest:
     """Build the request for the specification: tools, cases and tests, without code."""
-    prompt = brief.render_prompt(_ASKED["specification"])
-    return ModelRequest("specification", prompt, SPECIFICATION, max_tokens)
+    asked = _ASKED["specification"]
+    if _may_have_api(brief):
+        asked += "\nAn API that the server asks stands beside them, as `api`."
+    answer = _offer_api(brief, SPECIFICATION)
+    return ModelRequest("specification", brief.render_prompt(asked), answer, max_tokens)
+
+
+def _may_have_api(brief: Brief) -> bool:
+    """Whether the server may have an API of its own; a changed one keeps its parent's."""
+    return brief.kind == "http" and brief.parent is None
+
+
+def _offer_api(brief: Brief, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of an answer, with `api` where the server may have one of its own."""
+    if not _may_have_api(brief):
+        return answer
+    return {**answer, "properties": {**answer["properties"], "api": _API}}
 
 
 def build_code_request(brief: Brief, draft: Mapping[str, Any], max_tokens: int) -> ModelRequest:
@@ -95,7 +111,8 @@ def build_repair_request(
         return "\n\n".join([*parts, _render_specification(draft, scale, with_cases=not code)])
 
     prompt = _fit_prompt(brief, "repair" if code else "respecify", work)
-    return ModelRequest("repair", prompt, REPAIR if code else RESPECIFICATION, max_tokens)
+    answer = _offer_api(brief, REPAIR if code else RESPECIFICATION)
+    return ModelRequest("repair", prompt, answer, max_tokens)
 
 
 def _fit_prompt(brief: Brief, asked: str, work: Callable[[float], str]) -> str:
@@ -112,6 +129,10 @@ def _render_specification(draft: Mapping[str, Any], scale: float, with_cases: bo
     tools = _render_lines(draft.get("tools"))
     tests = str(draft.get("tests", ""))
     shown = [_render_section("The specification", "tools.json", tools, room * 0.4)]
+    api = draft.get("api")
+    if isinstance(api, Mapping):
+        told = json.dumps(api, ensure_ascii=False)
+        shown.append(fence_text(cut_middle(told, int(room * 0.4)), "api"))
     cases = _render_lines(draft.get("cases")) if with_cases else ""
     for what, text, share in (("tests", tests, 0.4), ("cases", cases, 0.2)):
         if text:

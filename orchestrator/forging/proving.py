@@ -11,6 +11,7 @@ from functools import partial
 
 from forge.drafts.brief import Brief
 from forge.drafts.gains import list_gains
+from forge.drafts.told_answers import find_told_answers
 from orchestrator.forging.descriptions import check_hosts
 from orchestrator.forging.draft_checks import ASKED_BY_PERSON
 from orchestrator.forging.forge import Forge
@@ -20,6 +21,7 @@ from orchestrator.forging.proposal import Proposal
 from orchestrator.forging.review import Review
 from orchestrator.gateway.composition import (
     Find,
+    check_known_answer,
     find_answer_problems,
     find_composition_problems,
 )
@@ -27,12 +29,13 @@ from orchestrator.replay.rehearsal import CALLS, LOOKED_AT, Rehearsal, build_fai
 from registry.calls.invocations import CallTable
 from registry.errors import RecordingMissing, RowNotFound
 from sandbox.bundle.model import Bundle
-from sandbox.bundle.report import Finding, Proof, StageReport
+from sandbox.bundle.report import Finding, Proof, StageReport, finding_at
 from sandbox.errors import PackagesNeedDocker, PackageUnusable
 from sandbox.offload import run_beside
 from sandbox.session.recorded_case import RecordedCase, add_case
 from sandbox.stages.static.stage import prove_static
 
+TESTS = "tests/test_server.py"
 Timings = Mapping[str, float]
 """Milliseconds by stage."""
 
@@ -122,6 +125,7 @@ class DraftProver:
             _find_overreach(proposal.brief, bundle)
             or find_composition_problems(bundle, self.tool_of)
             or find_answer_problems(proposal.draft.examples, self.tool_of)
+            or find_tested_problems(proposal.draft.tests, self.tool_of)
         )
         return Proof(bundle.compute_digest(), (_build_refused_report(*found),)) if found else None
 
@@ -194,6 +198,17 @@ def _find_overreach(brief: Brief, bundle: Bundle) -> tuple[Finding, ...]:
     )
     beyond = [g for g in list_gains(bundle, brief.parent) if not g.startswith(ASKED_BY_PERSON)]
     return tuple(Finding("tools.json", "", "gain", f"{what}: {reason}") for what in beyond)
+
+
+def find_tested_problems(tests: str, find: Find) -> tuple[Finding, ...]:
+    """What a test suite has a called tool be asked or answer that its schemas do not admit: such a
+    test proves a call that fails when it is made.
+    """
+    return tuple(
+        finding_at(TESTS, told.line, "composition", reason)
+        for told in find_told_answers(tests)
+        for reason in check_known_answer(told.answer, find, is_fault=told.is_fault)
+    )
 
 
 def _build_refused_report(*findings: Finding) -> StageReport:

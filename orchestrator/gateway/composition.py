@@ -45,11 +45,14 @@ def find_answer_problems(examples: Sequence[Example], find: Find) -> tuple[Findi
         Finding("cases", f"/cases/{at}/answers/{number}", "composition", reason)
         for at, example in enumerate(examples)
         for number, answer in enumerate(example.answers)
-        for reason in _check_known_answer(answer, find)
+        for reason in check_known_answer(answer, find)
     )
 
 
-def _check_known_answer(answer: ExampleAnswer, find: Find) -> Iterator[str]:
+def check_known_answer(
+    answer: ExampleAnswer, find: Find, *, is_fault: bool = False
+) -> Iterator[str]:
+    """What a called tool's schemas do not admit of an answer; one that `is_fault` may be any."""
     parts = None if answer.is_http else split_tool_name(answer.tool)
     called = _find_called(*parts, find) if parts else None
     if called is None:
@@ -57,7 +60,7 @@ def _check_known_answer(answer: ExampleAnswer, find: Find) -> Iterator[str]:
     wrong = get_checker(called.input_schema).find_problem(answer.arguments)
     if wrong:
         yield f"{answer.tool} does not take these arguments: {wrong.where or '/'}: {wrong.reason}"
-    if answer.failure:
+    if answer.failure or is_fault:
         return
     unlike = get_checker(called.output_schema).find_problem(answer.structured)
     if unlike:

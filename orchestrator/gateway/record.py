@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,6 +21,7 @@ from sandbox.bundle.apispec import Access
 from sandbox.errors import (
     BaseImageMissing,
     BytesExhausted,
+    CallTimedOut,
     ComponentMissing,
     DefinitionsChanged,
     EngineAbsent,
@@ -33,6 +34,7 @@ from sandbox.errors import (
     SandboxError,
 )
 from sandbox.session.interface import Failure, Outcome
+from sandbox.session.pipe import CUT
 from sandbox.session.recording import CallLog, CallRecording
 from sandbox.wire.exchange import Exchange, Release, digest_request
 
@@ -83,7 +85,10 @@ def build_broken_outcome(server: str, tool: str, error: SandboxError, tape: Call
         PathRefused: "refused",
         DefinitionsChanged: "drift",
     }
-    failure = Failure(kinds.get(type(error), "crashed"), str(error))
+    kind = kinds.get(type(error), "crashed")
+    if isinstance(error, CallTimedOut) and _is_waiting(tape.exchanges):
+        kind = "timeout"
+    failure = Failure(kind, str(error))
     result = {
         "isError": True,
         "content": [{"type": "text", "text": f"{server}.{tool}: {error}"}],
@@ -126,6 +131,8 @@ def _classify_kind(failure: Failure, exchanges: tuple[Exchange, ...]) -> str:
         seen = any(e.response is not None and e.response.status == status for e in exchanges)
         kind = "credential" if status in (401, 403) else "http"
         return kind if seen else "bug"
+    if kind == "timeout" and failure.told_by == "host" and _is_waiting(exchanges):
+        return kind
     if kind in OUTSIDE:
         return kind if any(e.kind == kind for e in exchanges) else "bug"
     if kind in ("schema", "malformed"):
@@ -152,6 +159,15 @@ def _classify_own(failure: Failure, exchanges: tuple[Exchange, ...]) -> str:
         case "upstream" if failure.told_by == "code":
             return "tool" if exchanges else "exception"
     return failure.kind
+
+
+def _is_waiting(exchanges: Sequence[Exchange]) -> bool:
+    """Whether the last thing that a call asked for was not answered when it ended. A call of a
+    third-party server is recorded as one exchange with that server: its silence is its own.
+    """
+    if not exchanges or exchanges[-1].refusal != CUT:
+        return False
+    return not exchanges[-1].request.url.startswith("mcp://")
 
 
 def _is_failed(exchange: Exchange) -> bool:

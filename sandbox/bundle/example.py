@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 FILE = "cases.json"
@@ -38,6 +38,8 @@ UNANSWERED = ("timeout", "unreachable")
 """The kinds of failure that a request of an example may have in place of an answer."""
 _REQUEST = re.compile(r"(?:GET|PUT|POST|DELETE|PATCH|HEAD|OPTIONS) (?:https?://[^/]+)?/[!-~]*\Z")
 MAX_REQUEST = 2000
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}\Z")
+MAX_HEADERS = 20
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ class ExampleAnswer:
 
     With a `status` it is an API's answer to a request: `tool` is then its method and URL, such as
     `GET https://api.example.com/zones/7`, `arguments` the JSON body that it has to carry ({} for
-    any), `result` the body of the answer. A request's `failure` is one of UNANSWERED.
+    any), `headers` the request headers that it has to have, by lower-case name, `result` the body
+    of the answer. A request's `failure` is one of UNANSWERED.
     """
 
     tool: str
@@ -55,6 +58,7 @@ class ExampleAnswer:
     result: Any = None
     failure: str = ""
     status: int = 0
+    headers: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_http(self) -> bool:
@@ -159,6 +163,7 @@ def answer_to_json(answer: ExampleAnswer) -> dict[str, Any]:
     if answer.is_http:
         asked: dict[str, Any] = {"request": answer.tool}
         asked |= {"sent": dict(answer.arguments)} if answer.arguments else {}
+        asked |= {"headers": dict(answer.headers)} if answer.headers else {}
         if answer.failure:
             return {**asked, "failure": answer.failure}
         return {**asked, "status": answer.status, "body": answer.result}
@@ -200,22 +205,36 @@ def _parse_answer(at: int, item: Any) -> ExampleAnswer:
 
 def _parse_http_answer(where: str, item: Mapping[str, Any]) -> ExampleAnswer:
     request, sent, failure = item["request"], item.get("sent", {}), item.get("failure", "")
-    if item.keys() - {"request", "sent", "status", "body", "failure"}:
-        raise AnswersInvalid(where, "has request, status and body, or a failure, and maybe sent")
+    if item.keys() - {"request", "sent", "headers", "status", "body", "failure"}:
+        what = "has request, status and body, or a failure, and maybe sent and headers"
+        raise AnswersInvalid(where, what)
     if not isinstance(request, str) or len(request) > MAX_REQUEST or not _REQUEST.match(request):
         raise AnswersInvalid(f"{where}/request", "is no METHOD /path?query as it is sent")
     if not isinstance(sent, dict):
         raise AnswersInvalid(f"{where}/sent", "is no object")
+    headers = _parse_headers(f"{where}/headers", item.get("headers", {}))
     if ("status" in item) == ("failure" in item):
         raise AnswersInvalid(where, "has either a status or a failure")
     if "failure" in item:
         if failure not in UNANSWERED:
             raise AnswersInvalid(f"{where}/failure", f"is none of {', '.join(UNANSWERED)}")
-        return ExampleAnswer(request, sent, failure=failure)
+        return ExampleAnswer(request, sent, failure=failure, headers=headers)
     status = item["status"]
     if not isinstance(status, int) or isinstance(status, bool) or not 200 <= status <= 599:
         raise AnswersInvalid(f"{where}/status", "is no status from 200 to 599")
-    return ExampleAnswer(request, sent, item.get("body"), status=status)
+    return ExampleAnswer(request, sent, item.get("body"), status=status, headers=headers)
+
+
+def _parse_headers(where: str, listed: Any) -> dict[str, Any]:
+    """The headers that a request has to have, by lower-case name. Raises AnswersInvalid."""
+    if not isinstance(listed, dict) or len(listed) > MAX_HEADERS:
+        raise AnswersInvalid(where, f"is no object of at most {MAX_HEADERS} headers")
+    for name, value in listed.items():
+        if not _HEADER.match(name):
+            raise AnswersInvalid(where, f"{name[:40]!r} is no name of a header")
+        if not isinstance(value, str) and not is_placeholder(value):
+            raise AnswersInvalid(f"{where}/{name}", 'is no text and no {"$any": "string"}')
+    return {name.lower(): value for name, value in listed.items()}
 
 
 def render_examples(examples: Iterable[Example]) -> bytes:

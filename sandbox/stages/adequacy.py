@@ -81,6 +81,10 @@ class _Answers(_testing._Known):
                 continue
             if "sent" in each and not _same(each["sent"], _json.loads(request.body or b"null")):
                 continue
+            sent = {name.lower(): value for name, value in request.headers}
+            wanted = each.get("headers", {})
+            if not all(name in sent and _same(v, sent[name]) for name, v in wanted.items()):
+                continue
             if "failure" in each:
                 raise _RequestFailed(each["failure"], "as the case says")
             return _testing._checked((each["status"], each["body"]))

@@ -5,7 +5,7 @@ from schemas.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from sandbox.broker.host.tools import KnownCalls, collect_answers
@@ -35,6 +35,7 @@ from sandbox.stages.trials import (
 )
 
 MAX_TRIALS = 200
+MIN_TOLD_APART = 2
 REFUSES = "the input schema refuses these arguments before the code runs"
 
 
@@ -76,7 +77,8 @@ async def prove_cases(
             "cases", "failed", _measure_elapsed(started), findings=(finding,), coverage=0.0
         )
     cells = [*_find_missing(computing, examples), *_find_unproved_refusals(computing, examples)]
-    cells += [_judge_trial(trial, first[trial], again.get(trial)) for trial in trials]
+    told = _find_told_apart(computing, examples)
+    cells += [_judge_trial(trial, first[trial], again.get(trial), told) for trial in trials]
     failed = any(cell.verdict == "failed" for cell in cells)
     verdict: Verdict = "failed" if failed else "passed"
     lost = sum(cell.verdict == "inconclusive" for cell in cells)
@@ -88,9 +90,10 @@ def check_examples(bundle: Bundle, examples: Sequence[Example]) -> StageReport:
     """Check examples before there is code: whether they are valid and prove anything."""
     computing = tuple(tool for tool in bundle.tools if not tool.operation)
     cells = [*_find_missing(computing, examples), *_find_unproved_refusals(computing, examples)]
+    told = _find_told_apart(computing, examples)
     for trial in _iterate_trials(computing, examples):
         if trial.example is not None:
-            problem = _find_unfit_reason(trial.tool, trial.example)
+            problem = _find_unfit_reason(trial.tool, trial.example, told)
             cells.append(
                 CaseResult(
                     operation=trial.tool.name,
@@ -182,7 +185,7 @@ def _is_refused(tool: ToolDefinition, example: Example) -> bool:
     return get_checker(tool.input_schema).find_problem(example.arguments) is not None
 
 
-def _judge_trial(trial: TrialCall, came: Came, again: Came | None) -> CaseResult:
+def _judge_trial(trial: TrialCall, came: Came, again: Came | None, told: Set[str]) -> CaseResult:
     if isinstance(came, NoOutcome):
         problem = _Problem(came.reason)
     elif trial.kind == "malformed":
@@ -190,7 +193,7 @@ def _judge_trial(trial: TrialCall, came: Came, again: Came | None) -> CaseResult
     elif trial.kind == "extreme":
         problem = _Problem(_check_crash(came))
     else:
-        problem = _find_difference(trial, came)
+        problem = _find_difference(trial, came, told)
         problem = problem if problem.reason else _Problem(_check_steadiness(came, again))
     expected = trial.example.format_expected() if trial.example else ""
     late = isinstance(came, NoOutcome) and came.kind == "late" and trial.example is None
@@ -215,11 +218,11 @@ class _Problem:
     code: CaseCode = ""
 
 
-def _find_difference(trial: TrialCall, came: Outcome) -> _Problem:
+def _find_difference(trial: TrialCall, came: Outcome, told: Set[str]) -> _Problem:
     """What is wrong with an example or with what came of it."""
     example = trial.example
     assert example is not None
-    unfit = _find_unfit_reason(trial.tool, example)
+    unfit = _find_unfit_reason(trial.tool, example, told)
     return unfit if unfit.reason else _Problem(_difference(example, came))
 
 
@@ -240,12 +243,34 @@ def _difference(example: Example, came: Outcome) -> str:
     return "" if is_same_value(example.structured, came.structured) else "the result is another"
 
 
-def _find_unfit_reason(tool: ToolDefinition, example: Example) -> _Problem:
-    """Why an example is of no use, whatever the code does."""
+def _find_told_apart(tools: Iterable[ToolDefinition], examples: Sequence[Example]) -> Set[str]:
+    """The tools whose examples expect results enough that are not empty and differ: what is truly
+    empty may stand beside them.
+    """
+    return {
+        tool.name
+        for tool in tools
+        if len(
+            {
+                example.format_expected()
+                for example in examples
+                if example.tool == tool.name
+                and not example.failure
+                and not is_satisfied_by_constant(example, tool)
+            }
+        )
+        >= MIN_TOLD_APART
+    }
+
+
+def _find_unfit_reason(tool: ToolDefinition, example: Example, told: Set[str]) -> _Problem:
+    """Why an example is of no use, whatever the code does. `told` are the tools that other examples
+    tell from one that gives nothing.
+    """
     refused = get_checker(tool.input_schema).find_problem(example.arguments)
     if refused and example.failure != "arguments":
         return _Problem(f"{REFUSES}: {refused.where or '/'}: {refused.reason}")
-    if is_satisfied_by_constant(example, tool):
+    if tool.name not in told and is_satisfied_by_constant(example, tool):
         reason = "proves nothing: a tool that always gives an empty result satisfies this case"
         return _Problem(reason, "proves_nothing")
     return _Problem()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,10 +17,11 @@ from typing import Any
 from sandbox.bundle.example import Example, is_same_value
 from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.bundle.permissions import CLOCK, RANDOM
-from sandbox.bundle.report import CaseResult, StageReport, Verdict, finding_at
+from sandbox.bundle.report import CaseResult, Finding, StageReport, Verdict, finding_at
 from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
 from sandbox.session.interface import Session
 from sandbox.session.recording import CallLog
+from sandbox.stages.mutants import STEPS_ENDED, add_step_limit
 from sandbox.stages.static.suite import FILE, check_suite
 from sandbox.wire.notifications import ProgressNotice
 
@@ -92,8 +93,13 @@ STUB_SECONDS = 20.0
 """Limit for all tests on all stubs, and for the code until the first test begins."""
 MAX_ENDED = 2
 """After so many tests that end their session, the others are not run."""
+MAX_STEPS = 5_000_000
+"""Calls and turns of loops of a test that did not end in time; one that takes more has no end, the
+same one on every machine.
+"""
 MAX_SHOWN = 400
 RUN, ON_STUBS = "run", "on_stubs"
+LATE, UNDECIDED = "late", "undecided"
 HARNESS = """from toolwright import suite, tool
 
 
@@ -175,14 +181,29 @@ async def prove_suite(
         return StageReport(
             "suite", "failed", _measure_elapsed(started), findings=(finding,), coverage=0.0
         )
-    failed = any(cell.verdict == "failed" for cell in cells)
-    verdict: Verdict = "failed" if failed else "passed"
-    note = "" if bundle.source_code else "there is no code yet: tried on stubs"
     lost = sum(cell.verdict == "inconclusive" for cell in cells)
+    failed = any(cell.verdict == "failed" for cell in cells)
+    # What is undecided is not taken for good: the draft is told so, and not that it is wrong.
+    undecided = () if failed else tuple(_find_undecided(cells))
+    verdict: Verdict = "failed" if failed or undecided else "passed"
+    note = "" if bundle.source_code else "there is no code yet: tried on stubs"
     coverage = 1 - lost / len(cells) if cells else 1.0
     return StageReport(
-        "suite", verdict, _measure_elapsed(started), tuple(cells), coverage=coverage, note=note
+        "suite",
+        verdict,
+        _measure_elapsed(started),
+        tuple(cells),
+        undecided,
+        coverage=coverage,
+        note=note,
     )
+
+
+def _find_undecided(cells: Iterable[CaseResult]) -> Iterator[Finding]:
+    """A finding for each test of which nothing can be said."""
+    for cell in cells:
+        if cell.verdict == "inconclusive":
+            yield Finding(FILE, cell.case, "undecided", cell.evidence)
 
 
 async def _run_tests(
@@ -198,6 +219,9 @@ async def _run_tests(
     while found is None and run.is_unfinished():
         async with open_harness() as session:
             found = await run.run_tests(session)
+    for name in [name for name, ran in run.ended.items() if ran.verdict == LATE]:
+        async with open_harness() as session:
+            run.ended[name] = await run.count_steps(session, name)
     return cells + _build_cells(names, found or {}, run.ended)
 
 
@@ -229,17 +253,46 @@ async def _run_on_stubs(
         ) from error
     names = tuple(map(str, told["ids"]))
     passed = [frozenset(map(str, ids)) for ids in told["passed"]]
+    tests: dict[str, set[str]] = {}
+    for name in names:
+        tests.setdefault(_strip_parameters(name), set()).add(name)
+    passing = {
+        test: [stub for stub, ids in zip(tried, passed, strict=True) if own <= ids]
+        for test, own in tests.items()
+    }
     cells = []
-    for test in dict.fromkeys(map(_strip_parameters, names)):
-        own = {name for name in names if _strip_parameters(name) == test}
-        does = [stub.does for stub, ids in zip(tried, passed, strict=True) if own <= ids]
-        giving = next((each for each in does if each != REFUSING.does), "")
-        if giving:
+    for test, stubs in passing.items():
+        giving = next((stub.does for stub in stubs if stub != REFUSING), "")
+        if giving and not _is_empty_on_purpose(bundle, suite, test, passing):
             reason = f"proves nothing: it passes where the server {giving}; {ADVICE}"
             place = _locate_test(suite, test)
             cells.append(CaseResult(place, test, "failed", reason, code="proves_nothing"))
     claiming = {_strip_parameters(name) for name in names if name not in passed[-1]}
     return names, cells + _find_untested(bundle, suite, claiming)
+
+
+def _is_empty_on_purpose(
+    bundle: Bundle, suite: str, test: str, passing: Mapping[str, Sequence[Stub]]
+) -> bool:
+    """Whether a test asks for one empty result that is right where it asks: no other stub passes
+    it, and of each tool that it uses another test refuses that stub.
+    """
+    stubs = [stub for stub in passing[test] if stub != REFUSING]
+    if len({_name_value(stub) for stub in stubs}) != 1 or stubs[0].made["kind"] != "value":
+        return False
+    used = {tool.name for tool in bundle.tools} & _find_used_names(suite, {test})
+    held = [
+        _find_used_names(suite, {other})
+        for other, own in passing.items()
+        if other != test and not {*map(_name_value, own)} & {*map(_name_value, stubs)}
+    ]
+    return bool(used) and all(any(name in names for names in held) for name in used)
+
+
+def _name_value(stub: Stub) -> str:
+    """What a stub gives, in words; to tests 0 and False are one."""
+    value = stub.made.get("default")
+    return "always gives 0" if value is False else stub.does
 
 
 def _find_untested(bundle: Bundle, suite: str, claiming: Set[str]) -> list[CaseResult]:
@@ -308,7 +361,7 @@ class _SuiteRun:
             if not begun:
                 raise SuiteUnrunnable(f"no test begins within {STUB_SECONDS:g} s") from None
             if clock.time() < self._until:
-                self._mark_ended(begun, f"did not end within {self._seconds:g} s")
+                self._mark_ended(begun, f"did not end within {self._seconds:g} s", LATE)
             elif not self.ended:
                 raise SuiteUnrunnable(
                     f"the tests take more than {self._budget:g} s in all; one may take "
@@ -320,12 +373,32 @@ class _SuiteRun:
             return None
         return {ran.id: ran for ran in map(_parse_result, told["results"])}
 
-    def _mark_ended(self, begun: Sequence[float], reason: str) -> None:
+    async def count_steps(self, session: Session, name: str) -> UnitTestResult:
+        """What comes of a test that did not end in time, by the steps that it takes: they are the
+        same on a busy machine. Undecided where it does not end by them either. Raises Unrunnable.
+        """
+        given = {
+            "tests": self._suite,
+            "code": add_step_limit(self._code, MAX_STEPS),
+            "skip": [other for other in self._names if other != name],
+        }
+        late = self.ended[name]
+        try:
+            told = await _call_harness(session, RUN, given, self._budget)
+        except (CallTimedOut, SessionBroken):
+            return replace(late, verdict=UNDECIDED)
+        found = next((ran for ran in map(_parse_result, told["results"]) if ran.id == name), late)
+        if found.reason.startswith(STEPS_ENDED):
+            reason = f"does not end: it takes more than {MAX_STEPS:,} calls and turns of loops"
+            return replace(found, reason=reason, line=None)
+        return replace(found, verdict=UNDECIDED) if found.verdict == LATE else found
+
+    def _mark_ended(self, begun: Sequence[float], reason: str, verdict: str = "error") -> None:
         """Add the test that began last to `ended`, as far as it is known."""
         left = [name for name in self._names if name not in self.ended]
         at = min(max(int(begun[-1]), 1), len(self._names)) if begun else 0
         name = self._names[at - 1] if at and self._names[at - 1] in left else left[0]
-        self.ended[name] = UnitTestResult(name, reason=reason)
+        self.ended[name] = UnitTestResult(name, verdict, reason)
 
 
 async def _call_harness(
@@ -365,6 +438,9 @@ _TEXTS = ("id", "verdict", "reason", "tool", "call", "left", "right")
 
 
 def _build_cell(ran: UnitTestResult) -> CaseResult:
+    if ran.verdict == UNDECIDED:
+        reason = f"undecided: it {ran.reason}. Hand it in again, or let it do less"
+        return CaseResult(FILE, ran.id[:MAX_SHOWN], "inconclusive", reason[:MAX_SHOWN])
     at = f"{FILE}:{ran.line}: " if ran.line else ""
     passed = ran.verdict == "passed"
     return CaseResult(

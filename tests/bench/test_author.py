@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from bench.author.__main__ import DRAFTS, stored
+from bench.author.live import measure_live, summarize_live
 from bench.author.operators import OPERATORS, Operator
 from bench.author.task import Check, Task
 from bench.author.tasks import TASKS
 from forge.drafts.brief import EXAMPLE
+from tests.world.model import Said, model, purpose, said
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -51,3 +57,30 @@ def test_a_check_holds_for_its_result_alone() -> None:
     assert refused.holds(None, "arguments")
     assert not refused.holds({}, "")
     assert not refused.holds(None, "bug")
+
+
+def test_a_live_run_says_what_an_endpoints_model_came_to(any_engine: str) -> None:
+    (task,) = [task for task in TASKS if task.name == "durations"]
+    draft = json.loads((DRAFTS / "durations-1.json").read_text())
+    specification = {key: draft[key] for key in ("tools", "cases", "tests", "why")}
+    # What no test asks for, without which a specification is sent back.
+    specification["cases"] += [
+        {"tool": check.tool, "arguments": check.arguments, "result": check.result}
+        for check in task.checks
+        if not check.refused
+    ]
+
+    def answer(request: Mapping[str, Any]) -> Said:
+        if purpose(request) == "specification":
+            return said(specification)
+        if purpose(request) == "acceptance":
+            return said({"claims": []})
+        return said({"code": draft["code"], "why": "so it goes"})
+
+    with model(answer) as here:
+        given = {"OPENAI_BASE_URL": here.url, "OPENAI_MODEL": "m-1", "OPENAI_API_KEY": "k"}
+        (found,) = asyncio.run(measure_live(any_engine, [task], given))
+    assert found.right, found
+    assert (found.drafts, found.questions) == (1, 3)
+    assert (found.tokens_in, found.tokens_out, found.cost) == (300, 30, 0.0)
+    assert summarize_live([found]).startswith("1 tasks: 1 registered, 1 right")

@@ -19,7 +19,9 @@ from typing import Any
 import pytest
 
 from forge.drafts.brief import EXAMPLE, EXAMPLE_CODE
+from forge.drafts.examples import HTTP_EXAMPLE, HTTP_TASK
 from orchestrator.app import App, open_app
+from orchestrator.approvals.granting import allow_host
 from orchestrator.approvals.needs import allow_needs as allow_needs
 from orchestrator.approvals.needs import is_met
 from orchestrator.errors import OrchestratorError
@@ -161,6 +163,31 @@ def test_a_weak_or_hostile_author_gets_nothing_registered(
         assert here.purposes() == ["specification", "code", "repair"]
 
     story(settings, writing(code), told)
+
+
+def test_a_model_declares_the_api_that_its_code_asks_and_a_person_allows_the_host(
+    settings: Settings,
+) -> None:
+    async def told(app: App, here: Model) -> None:
+        order = {"task": HTTP_TASK, "name": "harbour", "source": "none"}
+        job = app.jobs.create_job("forge", order)
+        waits = await carried(app, job)
+        assert waits.state == "waiting", waits.message
+        assert "api.harbour.example" in waits.message
+        assert registered(app) == []
+        allow_host(app.store.grants, "api.harbour.example:443", "test", person(app.settings.pin))
+        app.store.jobs.resume(job.id, "test", time.time())
+        done = await carried(app, app.store.jobs.get(job.id))
+        assert done.state == "done", done.message
+        assert here.purposes() == ["specification", "code", "acceptance"]
+        assert app.forge.shelf.load_bundle(app.store.servers.get("harbour")).spec is not None
+
+    cases = HTTP_EXAMPLE["cases"]
+    other = json.dumps(cases[0]).replace("Ann", "Eve").replace("=10", "=11")
+    other = other.replace('"length": 10', '"length": 11')
+    specification = {key: HTTP_EXAMPLE[key] for key in ("api", "tools", "tests")}
+    specification |= {"cases": [*cases, json.loads(other)], "why": "first"}
+    story(settings, writing(HTTP_EXAMPLE["code"], specification=specification), told)
 
 
 EMPTY_TESTS = "from server import from_roman\n\n\ndef test_it():\n    from_roman(numeral='X')\n"

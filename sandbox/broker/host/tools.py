@@ -76,10 +76,14 @@ class KnownCalls:
         """The exchange of an API's request, refused where no answer is for it."""
         asked = f"{request.method} {normalize_query(request.url)}"
         fits = [k for k in self.answers if k.is_http and _normalize_asked(k.tool) == asked]
-        sent = [k for k in fits if not k.arguments or _carries(request, k.arguments)]
+        headed = [k for k in fits if _has_headers(request, k.headers)]
+        sent = [k for k in headed if not k.arguments or _carries(request, k.arguments)]
         if not sent:
             known = ", ".join(k.tool for k in self.answers if k.is_http)[:300]
-            what = "another body than the case says is sent with" if fits else "no answer is for"
+            what = "another body than the case says is sent with" if headed else "no answer is for"
+            if fits and not headed:
+                names = ", ".join(dict.fromkeys(name for k in fits for name in k.headers))
+                what = f"not the headers that the case says ({names}) are sent with"
             shown = f" ({request.body.decode('utf-8', 'replace')[:200]})" if request.body else ""
             reason = f"{what} {asked[:300]}{shown}; the case answers {known}"
             return Exchange(request, None, "refused", reason)
@@ -191,6 +195,17 @@ def _carries(request: WireRequest, sent: Mapping[str, Any]) -> bool:
         return is_same_value(dict(sent), json.loads(request.body))
     except (ValueError, RecursionError):
         return False
+
+
+def _has_headers(request: WireRequest, wanted: Mapping[str, Any]) -> bool:
+    """Whether a request has each of these headers once, with that value."""
+    got: dict[str, list[str]] = {}
+    for name, value in request.headers:
+        got.setdefault(name.lower(), []).append(value)
+    return all(
+        len(got.get(name, ())) == 1 and is_same_value(value, got[name][0])
+        for name, value in wanted.items()
+    )
 
 
 def _build_api_response(known: ExampleAnswer) -> WireResponse:

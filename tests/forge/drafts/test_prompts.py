@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from forge.authors.interface import ModelRequest
 from forge.authors.json_answers import parse_answer
 from forge.drafts.brief import MAX_BYTES, Brief, NearTool
+from forge.drafts.examples import HTTP_TASK
 from forge.drafts.prompts import (
     build_code_request,
     build_repair_request,
@@ -34,6 +35,19 @@ def test_the_specification_is_asked_for_before_any_code() -> None:
     assert "no code yet" in ask.prompt
     assert "code" not in ask.answer["properties"]
     assert "/: 'tests' is a required" in problem({"tools": [{}], "cases": [], "why": "w"}, ask)
+
+
+def test_an_api_of_its_own_is_asked_for_where_the_task_names_one_alone() -> None:
+    asking = Brief(HTTP_TASK, "harbour")
+    ask = build_specification_request(asking, 9)
+    assert "as `api`" in ask.prompt
+    assert "api" in ask.answer["properties"]
+    api = {"operations": [{"method": "GET", "path": "/berths"}]}
+    told = build_code_request(asking, {**DRAFT, "api": api}, 9).prompt
+    assert '"path": "/berths"' in told
+    plain = build_specification_request(BRIEF, 9)
+    assert "as `api`" not in plain.prompt
+    assert "api" not in plain.answer["properties"]
 
 
 def problem(given: Mapping[str, Any], ask: ModelRequest) -> str:

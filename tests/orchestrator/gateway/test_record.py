@@ -7,11 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.gateway.record import settle_call
+from orchestrator.gateway.record import build_broken_outcome, settle_call
 from registry.health.causes import find_cause
 from sandbox.broker.broker import Broker
+from sandbox.errors import CallTimedOut, SandboxError, SessionBroken
 from sandbox.session.interface import Outcome
-from sandbox.wire.exchange import WireResponse
+from sandbox.session.pipe import CUT
+from sandbox.session.recording import CallLog
+from sandbox.wire.exchange import Exchange, WireRequest, WireResponse
 from sandbox.wire.policy import Policy, build_read_policy
 from tests.engine.samples import FETCH, Api, bundle
 from tests.registry.samples import invocation
@@ -53,3 +56,32 @@ def test_a_refusal_is_one_kind_to_the_sandbox_and_keeps_its_code_for_the_cause(
     found = find_cause(call)
     assert found is not None
     assert (found.kind, found.repair) == (cause, repair)
+
+
+ASKED = WireRequest("GET", "https://api.example/items/1")
+WAITING = Exchange(ASKED, None, CUT, "no answer")
+ANSWERED = Exchange(ASKED, WireResponse(200))
+ITSELF = Exchange(WireRequest("CALL", "mcp://sample/fetch"), None, CUT, "no answer")
+TIMED_OUT = CallTimedOut("fetch", 60)
+
+
+@pytest.mark.parametrize(
+    ("error", "exchanges", "kind", "fault"),
+    [
+        (TIMED_OUT, (WAITING,), "timeout", "upstream"),
+        (TIMED_OUT, (ANSWERED, WAITING), "timeout", "upstream"),
+        (TIMED_OUT, (), "crashed", "server"),
+        (TIMED_OUT, (WAITING, ANSWERED), "crashed", "server"),
+        (TIMED_OUT, (ITSELF,), "crashed", "server"),
+        (SessionBroken("it ended"), (WAITING,), "crashed", "server"),
+    ],
+)
+def test_a_call_that_ends_while_an_api_is_silent_is_the_apis_and_no_other_is(
+    error: SandboxError, exchanges: tuple[Exchange, ...], kind: str, fault: str
+) -> None:
+    tape = CallLog(exchanges=[*exchanges])
+    call = settle_call(
+        invocation("c1"), build_broken_outcome("sample", "fetch", error, tape), None, tape
+    )
+    assert call.failure is not None
+    assert (call.failure.kind, call.fault) == (kind, fault)

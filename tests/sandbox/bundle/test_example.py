@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.bundle.example import Example, is_same_value, parse_examples, render_examples
+from sandbox.bundle.example import (
+    AnswersInvalid,
+    Example,
+    is_same_value,
+    parse_answers,
+    parse_examples,
+    render_examples,
+)
 from sandbox.schemas.boundary_values import build_extreme, build_malformed
 from sandbox.schemas.validator import get_checker
 from tests.sandbox.computing import takes
@@ -97,3 +104,18 @@ def test_extremes_are_admitted_and_malformed_arguments_are_not(schema: dict[str,
     wrong = build_malformed(whole, base, judge)
     assert all(judge.find_problem(t.arguments) for t in wrong)
     assert {"without value", "without other", "an unknown argument"} <= {t.name for t in wrong}
+
+
+HEADED = {"request": "GET /x", "headers": {"X-Key": {"$any": "string"}}, "status": 200, "body": 1}
+
+
+def test_the_headers_of_an_answer_are_written_and_read_again() -> None:
+    example = Example("t", {}, 1, answers=parse_answers([HEADED]))
+    assert parse_examples(render_examples([example])) == (example,)
+    assert example.answers[0].headers == {"x-key": {"$any": "string"}}
+
+
+@pytest.mark.parametrize("headers", [[], {"a b": "c"}, {"x": 1}, {"x": {"y": 1}}, {"": "c"}])
+def test_headers_that_are_none_are_refused(headers: Any) -> None:
+    with pytest.raises(AnswersInvalid, match="/answers/0/headers"):
+        parse_answers([{**HEADED, "headers": headers}])

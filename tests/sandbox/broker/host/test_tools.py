@@ -7,8 +7,14 @@ import asyncio
 import pytest
 
 from sandbox.broker.broker import Broker
-from sandbox.broker.host.tools import ToolCallResult, build_success, parse_call_request
+from sandbox.broker.host.tools import (
+    KnownCalls,
+    ToolCallResult,
+    build_success,
+    parse_call_request,
+)
 from sandbox.broker.sender import build_refused_exchange
+from sandbox.bundle.example import parse_answers
 from sandbox.wire.exchange import Capture, Exchange, Release, WireRequest, WriteMode
 from sandbox.wire.policy import Policy
 from tests.engine.samples import body
@@ -74,3 +80,30 @@ def test_a_session_that_reads_lends_no_right_to_write() -> None:
 )
 def test_what_is_no_call_is_not_asked(tool: object, content: bytes) -> None:
     assert parse_call_request({"tool": tool}, content) is None
+
+
+KEYED = {
+    "request": "POST https://api.test/x",
+    "headers": {"Idempotency-Key": {"$any": "string"}, "X-Mode": "once"},
+    "status": 201,
+    "body": {"id": 7},
+}
+
+
+@pytest.mark.parametrize(
+    ("headers", "taken"),
+    [
+        ((("idempotency-key", "k1"), ("x-mode", "once"), ("accept", "*/*")), True),
+        ((("idempotency-key", "k1"), ("x-mode", "twice")), False),
+        ((("x-mode", "once"),), False),
+        ((("idempotency-key", "k1"), ("idempotency-key", "k2"), ("x-mode", "once")), False),
+    ],
+)
+def test_a_case_can_say_which_headers_a_request_has_to_have(
+    headers: tuple[tuple[str, str], ...], taken: bool
+) -> None:
+    request = WireRequest("POST", "https://api.test/x", headers, b"{}")
+    exchange = KnownCalls(parse_answers([KEYED])).answer_request(request)
+    assert (exchange.response is not None) is taken
+    if not taken:
+        assert "idempotency-key, x-mode" in exchange.reason
