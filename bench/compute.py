@@ -87,7 +87,7 @@ def _define(name: str) -> ToolDefinition:
 async def measure(rounds: int) -> dict[str, dict[str, float]]:
     """Seconds of a call, by tool and place. Raises AssertionError where two places disagree."""
     here: dict[str, Any] = {}
-    exec(compile(IMPORTS + WORK, "work", "exec"), here)
+    exec(compile(IMPORTS + WORK, "work", "exec"), here)  # nosec B102
     tools = tuple(map(_define, SIZES))
     bundle = replace(BUNDLE, source_code=_build_source(), tools=tools, permissions=())
     taken: dict[str, dict[str, list[float]]] = {}
