@@ -213,7 +213,7 @@ def main() -> None:
     args = parser.parse_args()
     engines: dict[str, tuple[Open, Open]] = {}
     try:
-        engines["docker"] = (_docker, partial(_docker, connect_engine()))
+        engines["docker"] = (open_docker, partial(open_docker, connect_engine()))
     except EngineUnavailable as reason:
         print(f"docker: left out ({reason})")
     loaded = build_component(CACHE, print)
@@ -224,7 +224,7 @@ def main() -> None:
         set_up()
 
 
-def _docker(client: Client | None = None, **options: Any) -> DockerRunner:
+def open_docker(client: Client | None = None, **options: Any) -> DockerRunner:
     client = client or connect_engine()
     image = find_base_image(client)
     assert image is not None, "run `toolwright setup` first"

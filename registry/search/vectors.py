@@ -26,6 +26,8 @@ from registry.search.words import split_words
 MAX_TEXT = 700
 """Characters of a tool that are encoded; longer texts were no better found."""
 BATCH = 64
+COVERED = 0.9
+"""The part of a registry's tools that have a vector, from which vectors are compared."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class VectorIndex:
         self._seen = (-1, -1)
         self._ids: Any = None
         self._matrix: Any = None
+        self._documents = 0
 
     def is_empty(self) -> bool:
         with self._database.read() as connection:
@@ -87,12 +90,14 @@ class VectorIndex:
                 connection.execute(delete(tables.vectors))
 
     def compare(self, vector: Any, nearest: int) -> Likeness | None:
-        """The likeness of a task's vector; None while no tool has one."""
+        """The likeness of a task's vector; None while too few tools have one: what is usual could
+        not be told, and those that have one would stand before the others for that alone.
+        """
         numpy: Any = import_module("numpy")
         with self._lock:
             self._refresh(numpy)
-            ids, matrix = self._ids, self._matrix
-        if not len(ids):
+            ids, matrix, documents = self._ids, self._matrix, self._documents
+        if not len(ids) or len(ids) < COVERED * documents:
             return None
         cosines = matrix @ vector
         count = min(nearest, len(ids))
@@ -111,6 +116,7 @@ class VectorIndex:
             if seen == self._seen:
                 return
             rows = connection.execute(_VECTORS).all()
+            self._documents = connection.execute(_COUNT).scalar_one()
         self._ids = numpy.fromiter((row[0] for row in rows), numpy.int64, len(rows))
         whole = b"".join(row[1] for row in rows)
         self._matrix = numpy.frombuffer(whole, numpy.float32).reshape(len(rows), DIMENSIONS)
@@ -167,6 +173,7 @@ _LACKING = text("""
     WHERE NOT EXISTS (SELECT 1 FROM search_vectors WHERE meaning = documents.meaning)
     GROUP BY documents.meaning LIMIT :most""")
 _ANY = text("SELECT 1 FROM search_vectors LIMIT 1")
+_COUNT = text("SELECT count(*) FROM search_documents")
 _SEEN = text(
     "SELECT coalesce((SELECT max(id) FROM search_changes), 0), "
     "coalesce((SELECT max(rowid) FROM search_vectors), 0)"

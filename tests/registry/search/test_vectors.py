@@ -132,6 +132,14 @@ def test_tools_are_found_as_soon_as_they_are_encoded(by_words: Store) -> None:
     assert first(by_words.route(VAGUE)) == "vacant_moorings"
 
 
+def test_while_few_tools_are_encoded_words_alone_decide(by_words: Store) -> None:
+    said = by_words.route("list berths")
+    assert by_words.search.fill_vectors(most=1) == 1
+    assert by_words.route("list berths") == said
+    by_words.search.fill_vectors()
+    assert by_words.route("list berths").by_meaning
+
+
 def test_a_server_that_may_not_be_called_is_not_found_by_its_meaning(by_words: Store) -> None:
     by_words.search.fill_vectors()
     by_words.servers.set_state("harbour", "quarantined", 3.0, "test")
