@@ -80,8 +80,8 @@ _ASKS_HTTP = """
   missing.
 - A case says what the API answers: "answers": [{request: "GET /berths?min_length=9", sent: {JSON
   body}, headers: {name: what it has to be}, status, body}] or {request, failure: "timeout" or
-  "unreachable"}; each operation in `calls` is asked by some case. Request and answer are held
-  against `api`.
+  "unreachable"}; of several to one request each is given once, in order, the last from then on.
+  Each operation in `calls` is asked by some case. Request and answer are held against `api`.
 - In tests: `from toolwright.testing import answers`; `with answers((200, {…}), (500, "down"),
   "timeout") as asked:`, one reply a request, the last from then on; asked[0].method, .url,
   .headers, .body."""
@@ -95,7 +95,8 @@ _ASKS_TOOLS = """
   is no object. It raises servers.CallFailed, a ToolError with .failure, where that tool fails: let
   it pass, or raise a ToolError that says more. Check the shape of what it returns.
 - A case says what it is answered: "answers": [{tool: "server.tool", arguments, result, or failure:
-  "its message"}], held against that tool's schemas.
+  "its message"}], held against that tool's schemas; of several to one call each is given once, in
+  order, the last from then on.
 - In tests: `from toolwright.testing import tools`; `with tools({tool, arguments, result}, …) as
   asked:`, the same form.
 - The network besides HTTP: `from toolwright import network`; network.dns(name, type, server),
