@@ -98,7 +98,7 @@ _ASKS_TOOLS = """
   "its message"}], held against that tool's schemas; of several to one call each is given once, in
   order, the last from then on.
 - In tests: `from toolwright.testing import tools`; `with tools({tool, arguments, result}, …) as
-  asked:`, the same form.
+  asked:`, the same form, but of several to one call always the first.
 - The network besides HTTP: `from toolwright import network`; network.dns(name, type, server),
   .tls_peer(host, port), .tcp(host, port, data, until=…, max_bytes=…), a write; in `answers` they
   are the tools network.dns, network.tls_peer, network.tcp."""

@@ -66,15 +66,26 @@ def _asked(method, url):
     return method, _unquote(place), sorted(_parse_qsl(query, keep_blank_values=True))
 
 class _Answers(_testing._Known):
+    _turns = None
+
+    def _take(self, fits):
+        self._turns = {} if self._turns is None else self._turns
+        key = tuple(map(id, fits))
+        turn = self._turns.get(key, 0)
+        self._turns[key] = turn + 1
+        return fits[min(turn, len(fits) - 1)]
+
     def send(self, request, call):
         if request.method == "CALL":
             kept, body = self._known, _json.loads(request.body)
-            fits = [e for e in kept if "request" not in e and _same(e["arguments"], body)]
-            self._known = [{**e, "arguments": body} for e in fits]
+            fits = [e for e in kept if request.url == "call:" + e["tool"]]
+            fits = [e for e in fits if _same(e["arguments"], body)]
+            self._known = [{**self._take(fits), "arguments": body}] if fits else []
             try:
                 return super().send(request, call)
             finally:
                 self._known = kept
+        fits = []
         for each in self._known:
             known = each.get("request", " ").split(" ", 1)
             if _asked(request.method, request.url) != _asked(*known):
@@ -85,10 +96,13 @@ class _Answers(_testing._Known):
             wanted = each.get("headers", {})
             if not all(name in sent and _same(v, sent[name]) for name, v in wanted.items()):
                 continue
-            if "failure" in each:
-                raise _RequestFailed(each["failure"], "as the case says")
-            return _testing._checked((each["status"], each["body"]))
-        raise _RequestFailed("refused", "the case has no answer for this request")
+            fits.append(each)
+        if not fits:
+            raise _RequestFailed("refused", "the case has no answer for this request")
+        due = self._take(fits)
+        if "failure" in due:
+            raise _RequestFailed(due["failure"], "as the case says")
+        return _testing._checked((due["status"], due["body"]))
 
 @_contextmanager
 def _tools(*known):

@@ -88,7 +88,7 @@ async def _run_until_broken(
     while left and clock.now() < until:
         trial = left.popleft()
         try:
-            tape = CallLog(calls=trial.calls)
+            tape = CallLog(calls=trial.calls.restart())
             came[trial] = await session.call(trial.tool.name, trial.arguments, seconds, tape)
         except (SessionBroken, CallTimedOut) as error:
             came[trial] = NoOutcome("broke", str(error))

@@ -7,9 +7,10 @@ and `message` of its failure.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
 from urllib.parse import parse_qsl, unquote
 
 from sandbox import exactjson
@@ -62,10 +63,27 @@ class ToolCalls(Protocol):
 class KnownCalls:
     """Answers calls from examples, while a tool is proved without servers or network. Network
     requests are answered by the names `network.dns`, `network.tls_peer` and `network.tcp`, those of
-    an API by method and URL.
+    an API by method and URL. Of several answers to one request or call each is given once, in
+    order, the last from then on: `restart` for each call of the tool that is proved.
     """
 
     answers: tuple[ExampleAnswer, ...] = ()
+    _turns: Counter[tuple[int, ...]] = field(
+        default_factory=Counter, kw_only=True, repr=False, compare=False
+    )
+    """How often the answers at these places were what fitted."""
+
+    def restart(self) -> Self:
+        """The same answers, none of them given so far."""
+        return replace(self, _turns=Counter())
+
+    def _take_next(self, fits: Sequence[ExampleAnswer]) -> ExampleAnswer:
+        """Which of the answers that fit a request is due. `fits` are among `answers`."""
+        chosen = {id(answer) for answer in fits}
+        key = tuple(at for at, answer in enumerate(self.answers) if id(answer) in chosen)
+        turn = self._turns[key]
+        self._turns[key] += 1
+        return fits[min(turn, len(fits) - 1)]
 
     @property
     def answers_http(self) -> bool:
@@ -87,11 +105,12 @@ class KnownCalls:
             shown = f" ({request.body.decode('utf-8', 'replace')[:200]})" if request.body else ""
             reason = f"{what} {asked[:300]}{shown}; the case answers {known}"
             return Exchange(request, None, "refused", reason)
-        if sent[0].failure == "timeout":
+        due = self._take_next(sent)
+        if due.failure == "timeout":
             return Exchange(request, None, "timeout", "as the case says")
-        if sent[0].failure:
+        if due.failure:
             return Exchange(request, None, "unreachable", "as the case says")
-        return Exchange(request, _build_api_response(sent[0]))
+        return Exchange(request, _build_api_response(due))
 
     async def perform(self, request: WireRequest, writes: WriteMode) -> ToolCallResult:
         if is_call(request):
@@ -106,9 +125,11 @@ class KnownCalls:
             shown = json.dumps(arguments, ensure_ascii=False)[:300]
             reason = f"no case has an answer of {name} to {shown}"
             return ToolCallResult(Exchange(request, None, "refused", reason))
-        if fits[0].failure and not is_call(request):
+        if is_call(request):
+            return ToolCallResult(Exchange(request, _build_known_response(self._take_next(fits))))
+        if fits[0].failure:
             return ToolCallResult(Exchange(request, None, "unreachable", fits[0].failure))
-        if isinstance(fits[0].result, str) and not is_call(request):
+        if isinstance(fits[0].result, str):
             return ToolCallResult(Exchange(request, WireResponse(200, (), fits[0].result.encode())))
         return ToolCallResult(Exchange(request, _build_known_response(fits[0])))
 

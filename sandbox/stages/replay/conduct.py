@@ -41,7 +41,7 @@ def find_conduct_problems(
     tool: ToolDefinition, exchanges: Sequence[Exchange], result: Any
 ) -> Iterator[str]:
     """The problems of the exchanges of a good case, each as a sentence."""
-    yield from _find_repeated(exchanges)
+    yield from _find_repeated(tool, exchanges)
     yield from _find_quiet_writes(tool, exchanges)
     yield from _find_order(tool, exchanges)
     yield from _find_unread_pages(tool, exchanges, result)
@@ -57,15 +57,19 @@ def is_writing(tool: ToolDefinition, request: WireRequest) -> bool:
     return tool.access == "write" and bool(ACTS & {*first})
 
 
-def _find_repeated(exchanges: Sequence[Exchange]) -> Iterator[str]:
-    seen: set[str] = set()
-    told: set[str] = set()
+def _find_repeated(tool: ToolDefinition, exchanges: Sequence[Exchange]) -> Iterator[str]:
+    """What is asked again although its answer is the same. Reads whose answer changes in the case
+    are polled: a job that is not done yet.
+    """
+    asked: dict[str, list[Exchange]] = {}
     for exchange in exchanges:
-        key = key_asked(exchange.request)
-        if key in seen and key not in told:
-            told.add(key)
-            yield f"asks {name_asked(exchange.request)} the same twice: keep the first answer"
-        seen.add(key)
+        asked.setdefault(key_asked(exchange.request), []).append(exchange)
+    for same in asked.values():
+        request = same[0].request
+        acts = is_unsafe(request) or is_writing(tool, request)
+        changes = len({(e.response, e.refusal) for e in same}) > 1
+        if len(same) > 1 and (acts or not changes):
+            yield f"asks {name_asked(request)} the same twice: keep the first answer"
 
 
 def _find_quiet_writes(tool: ToolDefinition, exchanges: Sequence[Exchange]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sandbox.broker.broker import Broker
 from sandbox.broker.cassette import Cassette
-from sandbox.bundle.example import Example
+from sandbox.bundle.example import Example, parse_answers
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import StageReport
 from sandbox.schemas.boundary_values import iterate_neighbours
@@ -186,3 +186,23 @@ def test_a_neighbour_differs_in_one_argument(arguments: dict[str, Any]) -> None:
     for near in iterate_neighbours(arguments):
         assert near.keys() == arguments.keys()
         assert sum(repr(near[name]) != repr(arguments[name]) for name in near) <= 1
+
+
+def test_a_case_with_several_answers_to_one_call_is_tried_with_them_in_order() -> None:
+    code = """
+from toolwright import servers, tool
+
+
+@tool
+def halve(number):
+    for turn in range(3):
+        if servers.call("jobs.get", {"id": number})["state"] == "done":
+            return {"turns": turn}
+    return {"turns": 9}
+"""
+    answers = [
+        {"tool": "jobs.get", "arguments": {"id": 7}, "result": {"state": state}}
+        for state in ("pending", "done")
+    ]
+    case = Example("halve", {"number": 7}, {"turns": 1}, answers=parse_answers(answers))
+    assert "changes were tried" in tried(code, [case]).note

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -107,3 +108,38 @@ def test_a_case_can_say_which_headers_a_request_has_to_have(
     assert (exchange.response is not None) is taken
     if not taken:
         assert "idempotency-key, x-mode" in exchange.reason
+
+
+def poll(*states: str) -> KnownCalls:
+    asked = "GET https://api.test/jobs/7"
+    bodies = [{"request": asked, "status": 200, "body": {"state": state}} for state in states]
+    other = {"request": "GET https://api.test/jobs/8", "status": 200, "body": {"state": "other"}}
+    return KnownCalls(parse_answers([bodies[0], other, *bodies[1:]]))
+
+
+def ask(calls: KnownCalls, number: int) -> str:
+    request = WireRequest("GET", f"https://api.test/jobs/{number}", (), b"")
+    response = calls.answer_request(request).response
+    assert response is not None
+    return str(json.loads(response.body)["state"])
+
+
+def test_several_answers_to_one_request_are_given_in_order_and_the_last_from_then_on() -> None:
+    calls = poll("pending", "done")
+    assert [ask(calls, n) for n in (7, 8, 7, 8, 7)] == ["pending", "other", "done", "other", "done"]
+    assert ask(calls.restart(), 7) == "pending"
+
+
+def test_several_answers_to_one_call_are_given_in_order_and_other_calls_do_not_count() -> None:
+    answers = [
+        {"tool": "jobs.get", "arguments": {"id": number}, "result": state}
+        for number, state in ((7, "pending"), (8, "other"), (7, "done"))
+    ]
+    calls, got = KnownCalls(parse_answers(answers)), []
+    for number in (7, 8, 7, 7):
+        request = parse_call_request({"tool": "jobs.get"}, b'{"id": %d}' % number)
+        assert request
+        response = asyncio.run(calls.perform(request, None)).exchange.response
+        assert response is not None
+        got.append(json.loads(response.body)["result"])
+    assert got == ["pending", "other", "done", "done"]

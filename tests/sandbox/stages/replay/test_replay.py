@@ -274,3 +274,40 @@ def owed(customer):
         for name, cents in (("ada", 7), ("bob", 8))
     )
     assert replayed(asking(good), held) == []
+
+
+POLLING = """
+from toolwright import ToolError, servers, tool
+
+
+@tool
+def owed(customer):
+    for _ in range(4):
+        told = servers.call("shop.list_orders", {"customer": customer, "page": 1})
+        if told["next"] == 0:
+            return {"cents": sum(order["cents"] for order in told["orders"])}
+        if told["next"] != 1:
+            raise ToolError("neither done nor pending")
+    raise ToolError("not done")
+"""
+
+
+def polled(customer: str, cents: int) -> Example:
+    pending, done = page(customer, 1, [], 1), page(customer, 1, [(cents, False)], 0)
+    return owed(customer, cents, pending, pending, done)
+
+
+def test_a_read_that_a_case_answers_otherwise_later_may_be_asked_again() -> None:
+    cases = (polled("ada", 700), polled("bob", 90))
+    assert not any("the same twice" in cell.evidence for cell in replayed(asking(POLLING), cases))
+
+
+def test_a_write_is_made_once_whatever_a_case_has_the_second_answer() -> None:
+    cases = (polled("ada", 700), polled("bob", 90))
+    code = POLLING.replace("shop.list_orders", "shop.create_order")
+    made = [replace(a, tool="shop.create_order") for a in cases[0].answers]
+    bundle = asking(
+        code, access="write", requests=(RequestPattern("CALL", "call:shop.create_order"),)
+    )
+    cells = replayed(bundle, (replace(cases[0], answers=tuple(made)),))
+    assert any("the same twice" in cell.evidence for cell in cells)
