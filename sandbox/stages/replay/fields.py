@@ -69,13 +69,14 @@ def without_field(value: Any, path: Path, renamed: str = "") -> Any:
 
 def is_shown_optional(values: Iterable[Any], path: Path) -> bool:
     """Whether the answers show that a field may be missing, and it is no number and no list, whose
-    absence nobody can see in a sum or a count; a mark of more pages may be of any type.
+    absence nobody can see in a sum or a count. A mark of more pages may be of any type where an
+    answer leaves it out: one that is null at the end is there.
     """
     found = [item for value in values for item in _iterate_values(value, path)]
     there = [item for item in found if item is not GONE and item is not None]
     counted = (isinstance(i, list | dict | float | int) and not isinstance(i, bool) for i in there)
-    plain = normalize_name(path[-1]) in MARKS or not any(counted)
-    return len(there) < len(found) and bool(there) and plain
+    left_out = normalize_name(path[-1]) in MARKS and GONE in found
+    return len(there) < len(found) and bool(there) and (left_out or not any(counted))
 
 
 def with_other_values(value: Any, path: Path) -> Any:

@@ -52,6 +52,8 @@ def test_a_mark_that_the_last_page_leaves_out_is_optional_and_a_number_is_not() 
     assert is_shown_optional(pages, ("next",))
     assert not is_shown_optional(pages, ("cents",))
     assert not is_shown_optional(pages[:1], ("next",))
+    assert not is_shown_optional([{"next": 2}, {"next": None}], ("next",))
+    assert is_shown_optional([{"next": "a2"}, {"next": None}], ("next",))
 
 
 def test_other_values_are_of_the_same_type() -> None:
