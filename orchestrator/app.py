@@ -48,7 +48,7 @@ from orchestrator.forging.secret_scan import SecretScan
 from orchestrator.gateway.admission import Admission
 from orchestrator.gateway.approved_writes import ApprovalRequester, ApprovedWrites
 from orchestrator.gateway.audit_writer import CallWriter
-from orchestrator.gateway.brokers import BrokerFactory
+from orchestrator.gateway.brokers import SOURCES, BrokerFactory
 from orchestrator.gateway.catalog import Catalog
 from orchestrator.gateway.dispatch import Dispatch
 from orchestrator.gateway.engine import Engine
@@ -270,7 +270,12 @@ def _open_forge_parts(ground: Context, calling: _CallParts, stack: AsyncExitStac
     engine, kill_switch = calling.engine, ground.kill_switch
     services = ServiceFinder(consents, _build_directory_settings(ground.settings))
     descriptions = Descriptions(
-        consents, vault, kill_switch, ground.network.open_upstream, services
+        consents,
+        vault,
+        kill_switch,
+        ground.network.open_upstream,
+        services,
+        lambda asked: ground.footnotes.add_row("token", SOURCES, vars(asked)),
     )
     forge = Forge(
         store.servers,

@@ -101,9 +101,8 @@ def set_secret(
     if not value.strip():
         raise OrchestratorError(f"the value of {name} is empty. Nothing was set.")
     with Store.open(settings.database_url) as store:
-        if server != SOURCES:
-            # Neither the old value goes where the new one may, nor the new one where the old did.
-            unbind_secret(store.grants, server, own, "terminal", time.time())
+        # Neither the old value goes where the new one may, nor the new one where the old did.
+        unbind_secret(store.grants, server, own, "terminal", time.time())
         vault = open_vault(settings)
         with vault.lock_secret(server, own):
             vault.put(server, own, Secret(value))
