@@ -54,6 +54,7 @@ from orchestrator.gateway.dispatch import Dispatch
 from orchestrator.gateway.engine import Engine
 from orchestrator.gateway.execute import Execution
 from orchestrator.gateway.record import CallRecorder
+from orchestrator.gateway.sealed_arguments import SealedArguments
 from orchestrator.gateway.sessions import ReadSessions
 from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
 from orchestrator.healing.awaited import AwaitedRepairs
@@ -247,7 +248,13 @@ async def _open_call_parts(ground: Context, stack: AsyncExitStack) -> _CallParts
         ground.roster,
         Admission(store.rules, ground.signed_policy, ground.kill_switch),
         Execution(store.servers, ground.roster, sessions, engine, brokers),
-        ApprovalRequester(store.approvals, brokers, ground.roster, settings.approval_seconds),
+        ApprovalRequester(
+            store.approvals,
+            brokers,
+            ground.roster,
+            settings.approval_seconds,
+            SealedArguments(ground.vault, store.approvals),
+        ),
         CallRecorder(store.calls, ledger, engine, ground.process),
         ground.kill_switch,
         ground.process,
@@ -405,6 +412,7 @@ def _list_chores(
         ground.signed_policy,
         watchdog,
         lambda: bool(app.dispatch.running),
+        app.dispatch.captures.sealed.prune,
     )
     yield sweep_dead(app.store, ground.shelf, app.settings.instance)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from orchestrator.approvals.accounts import CHOSEN, find_secret, split_secret
 from orchestrator.approvals.grants import Grants
 from orchestrator.gateway.audit_writer import AuditWriter
+from orchestrator.gateway.sealed_arguments import SEALED
 from registry.database.canonical import hash_text, to_canonical_json
 from registry.models import Grant
 from registry.secrets.vault import Secret, Vault
@@ -363,7 +364,7 @@ SOURCES = "sources"
 """The vault's section for the secrets of sources, which belong to no server yet."""
 
 
-RESERVED_NAMES = frozenset({SOURCES, "push"})
+RESERVED_NAMES = frozenset({SOURCES, SEALED, "push"})
 """The vault's sections that are no server's. No server may have such a name."""
 
 
