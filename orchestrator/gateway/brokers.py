@@ -13,10 +13,9 @@ from pathlib import Path
 from orchestrator.approvals.accounts import CHOSEN, find_secret, split_secret
 from orchestrator.approvals.grants import Grants
 from orchestrator.gateway.audit_writer import AuditWriter
-from orchestrator.gateway.sealed_arguments import SEALED
 from registry.database.canonical import hash_text, to_canonical_json
 from registry.models import Grant
-from registry.secrets.vault import Secret, Vault
+from registry.secrets.vault import SEALED, Secret, Vault
 from registry.servers.classifications import get_level
 from sandbox.broker.broker import Broker
 from sandbox.broker.host.local import LocalAccess

@@ -15,13 +15,11 @@ from orchestrator.gateway.secret_arguments import hide_arguments, list_secret_te
 from registry.approvals.approvals import ApprovalTable
 from registry.errors import RowNotFound
 from registry.models import Approval
-from registry.secrets.vault import Secret, Vault
+from registry.secrets.vault import SEALED, Secret, Vault
 from sandbox.session.recording import hide_request
 from sandbox.wire.exchange import WireRequest, digest_request
 from sandbox.wire.redaction import MARK, Redaction
 
-SEALED = "approvals"
-"""The vault's section for the arguments of writes that wait."""
 WAITING = frozenset({"pending", "approved", "claimed", "sending"})
 
 

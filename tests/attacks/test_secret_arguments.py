@@ -21,12 +21,12 @@ from orchestrator.app import App, open_app
 from orchestrator.approvals.decide import Decision, decide_with_pin
 from orchestrator.approvals.text import hash_approval, render_approval
 from orchestrator.calls import Call, Done, Pending, RefusedCall, Reply
-from orchestrator.gateway.sealed_arguments import SEALED
+from orchestrator.errors import SecretInTask
 from orchestrator.gateway.secret_arguments import MAX_SCHEMAS, find_secret_arguments
 from orchestrator.replay.rerun import compare_call
 from orchestrator.settings import load_settings
 from registry.models import build_entry
-from registry.secrets.vault import Secret
+from registry.secrets.vault import SEALED, Secret
 from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import ToolDefinition
 from tests.granted import PIN, allow
@@ -234,6 +234,21 @@ def test_a_task_that_says_the_key_is_recorded_without_it(place: Place) -> None:
     assert isinstance(reply, Done)
     assert CANARY not in place.list_records(reply.invocation)
     assert "weather with" in place.app.store.calls.get(reply.invocation).task
+
+
+def test_a_task_with_a_password_in_its_words_is_not_stored(place: Place) -> None:
+    before = place.app.store.jobs.find()
+    with pytest.raises(SecretInTask) as refused:
+        place.app.jobs.create_job("do", {"task": "add the user ada with password: Xk82hfq91"})
+    assert "Xk82hfq91" not in str(refused.value)
+    assert place.app.store.jobs.find() == before
+
+
+@pytest.mark.parametrize(
+    "task", ["reset the password of user 12345678", "explain token: a word", "show commit 3f9a8c1d"]
+)
+def test_a_task_about_passwords_is_a_task(place: Place, task: str) -> None:
+    assert place.app.jobs.create_job("do", {"task": task}).request["task"] == task
 
 
 def tool(name: str, place: str, schema: dict[str, Any], **fields: Any) -> ToolDefinition:
