@@ -46,6 +46,7 @@ from orchestrator.forging.review import Review
 from orchestrator.forging.rounds import AuthorLoop
 from orchestrator.forging.secret_scan import SecretScan
 from orchestrator.gateway.approved_writes import ApprovedWrites
+from orchestrator.gateway.brokers import SOURCES
 from orchestrator.gateway.catalog import Catalog
 from orchestrator.gateway.dispatch import Dispatch
 from orchestrator.gateway.sessions import ReadSessions
@@ -209,7 +210,12 @@ def _open_forge_parts(ground: Context, calling: CallParts, stack: AsyncExitStack
     engine, kill_switch = calling.engine, ground.kill_switch
     services = ServiceFinder(consents, _build_directory_settings(ground.settings))
     descriptions = Descriptions(
-        consents, vault, kill_switch, ground.network.open_upstream, services
+        consents,
+        vault,
+        kill_switch,
+        ground.network.open_upstream,
+        services,
+        lambda asked: ground.footnotes.add_row("token", SOURCES, vars(asked)),
     )
     forge = Forge(
         store.servers,
@@ -339,6 +345,7 @@ def _list_chores(
         ground.signed_policy,
         watchdog,
         lambda: bool(app.dispatch.running),
+        app.dispatch.captures.sealed.prune,
     )
     yield sweep_dead(app.store, ground.shelf, app.settings.instance)
 

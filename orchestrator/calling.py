@@ -21,6 +21,7 @@ from orchestrator.gateway.dispatch import Dispatch
 from orchestrator.gateway.engine import Engine
 from orchestrator.gateway.execute import Execution
 from orchestrator.gateway.record import CallRecorder
+from orchestrator.gateway.sealed_arguments import SealedArguments
 from orchestrator.gateway.sessions import ReadSessions
 from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
 from orchestrator.healing.monitor import Healing
@@ -101,7 +102,13 @@ async def open_call_parts(ground: Context, stack: AsyncExitStack) -> CallParts:
         ground.roster,
         Admission(store.rules, ground.signed_policy, ground.kill_switch),
         Execution(store.servers, ground.roster, sessions, engine, brokers),
-        ApprovalRequester(store.approvals, brokers, ground.roster, settings.approval_seconds),
+        ApprovalRequester(
+            store.approvals,
+            brokers,
+            ground.roster,
+            settings.approval_seconds,
+            SealedArguments(ground.vault, store.approvals),
+        ),
         CallRecorder(store.calls, ledger, engine, ground.process),
         ground.kill_switch,
         ground.process,

@@ -32,8 +32,8 @@ class Call:
     person has to see, whatever its tool is (`orchestrator.gateway.arguments`). `flow` says which of
     its values came from another server's answer: such a write is always shown to a person.
     `sources` are the servers whose answers values were taken from. `secrets` are the values of
-    arguments that no record may have, `secret_places` these arguments with their places in the
-    request (`orchestrator.gateway.secret_arguments`).
+    arguments that no record may have, `secret_places` where these stand in the arguments, with
+    their places in the request (`orchestrator.gateway.secret_arguments`).
     """
 
     server: str
@@ -49,7 +49,9 @@ class Call:
     flow: str = field(default="", compare=False, repr=False)
     sources: tuple[ResultSource, ...] = field(default=(), compare=False, repr=False)
     secrets: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
-    secret_places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    secret_places: Mapping[tuple[str, ...], str] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     heard: Hearer = field(default=ignore_progress, compare=False, repr=False)
     logged: LogListener | None = field(default=None, compare=False, repr=False)
 

@@ -99,9 +99,11 @@ async def run_chores(
     signed_policy: SignedPolicy,
     watchdog: LoopWatchdog,
     is_calling: Callable[[], bool],
+    forget_sealed: Callable[[], None],
 ) -> None:
     """Close idle sessions, expire approvals and kept results, report what held up the event loop,
-    give back memory, sign the audit's heads every minute.
+    give back memory; every minute forget what was sealed for approvals that have ended, and sign
+    the audit's heads.
 
     Memory is given back while no call runs, and every minute at the latest: a call that allocates
     would wait for it.
@@ -113,6 +115,8 @@ async def run_chores(
             await watchdog.report()
             await asyncio.to_thread(store.approvals.expire_overdue, time.time())
             await asyncio.to_thread(store.kept_results.drop_expired, time.time())
+            if minute:
+                await asyncio.to_thread(forget_sealed)
             if minute or not is_calling():
                 await asyncio.to_thread(return_freed_memory)
             if minute:

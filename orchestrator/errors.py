@@ -336,3 +336,14 @@ class GainsUndecided(OrchestratorError):
             f"{server} would be able to do more than now: {'; '.join(gains[:8])[:1000]}. If that "
             f"is right, forge it yourself: `{self.how}`."
         )
+
+
+class SecretInTask(OrchestratorError):
+    """A task to do has a secret in its words, with which its run would be stored."""
+
+    def __init__(self, kinds: Iterable[str]) -> None:
+        super().__init__(
+            f"the task holds a secret ({', '.join(kinds)}), and a task is stored with its run. "
+            "Nothing was stored. Keep it in the vault (`toolwright secret set SERVER.NAME`), or "
+            "give it as an argument of one call (`toolwright call`, `call_write`)."
+        )

@@ -143,6 +143,13 @@ def find_secrets(text: str) -> tuple[PlainSecret, ...]:
     return tuple(sorted(found, key=lambda secret: secret.line))
 
 
+def find_secrets_in_task(task: str) -> tuple[str, ...]:
+    """The kinds of secrets in the words of a task."""
+    kinds = {secret.kind for secret in find_secrets(task)}
+    kinds |= {"what stands where a credential does"} if find_credentials(task) else set()
+    return tuple(sorted(kinds))
+
+
 def find_secrets_in_code(code: str) -> tuple[PlainSecret, ...]:
     """The secrets in Python code: in its text, and in its literals as they are when it runs
     (escapes, parts that are added to each other).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from shlex import quote
 from typing import Literal
 
 from forge.sources import FetchResponse
@@ -47,9 +48,11 @@ class CredentialChallenge:
         asked = "refused the credential it was given" if self.rejected else "asks for a credential"
         realm = f' for "{self.realm}"' if self.realm else ""
         others = f" (or {', '.join(self.headers[1:])})" if self.headers[1:] else ""
+        login = f" Where it is OAuth: `toolwright login {quote(self.url)}`."
         return (
             f"{self.url} {asked}{realm} ({self.status}). {sure} into the header {self.headers[0]}"
-            f"{_FORMS.get(self.kind, '')}{others}. Store it with `toolwright secret set NAME`, "
+            f"{_FORMS.get(self.kind, '')}{others}.{login if self.kind == 'bearer' else ''} Store "
+            "it with `toolwright secret set NAME`, "
             f"then: toolwright source add {self.url} --header {self.headers[0]}=@NAME"
         )
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 import click
 
 from orchestrator.approvals.accounts import check_account, name_secret
+from orchestrator.approvals.granting import add_source
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.terminal import (
     ask_pin,
@@ -23,6 +25,7 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.context import Context, open_context
 from orchestrator.errors import LoginFailed, OrchestratorError
+from orchestrator.forging.fetch import GuardedFetch
 from orchestrator.gateway.brokers import SOURCES
 from orchestrator.logins.exchange import Client, TokenClient
 from orchestrator.logins.flow import LoginResult, Terminal, find_browser, log_in, open_browser
@@ -45,11 +48,14 @@ from orchestrator.logins.plan import (
     plan_login,
 )
 from orchestrator.logins.requests import LoginNetwork
+from orchestrator.logins.sources import find_logged_in, find_target
 from orchestrator.settings import Settings, load_settings
+from registry.models import DocumentationSource
 from registry.secrets.signing import Signer
 from registry.secrets.vault import Vault
+from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import Bundle
-from sandbox.credentials.oauth_secret import OAuthSecret
+from sandbox.credentials.oauth_secret import OAuthSecret, parse_oauth_secret
 from sandbox.credentials.uses import TOKEN_REQUEST, SecretUse
 from sandbox.wire.policy import parse_origin
 
@@ -72,7 +78,7 @@ class _Words:
 
 
 @click.command("login")
-@click.argument("target", metavar="SERVER[.CREDENTIAL]")
+@click.argument("target", metavar="SERVER[.CREDENTIAL]|URL")
 @click.option("--account", default="", help="Keep it as the account of this name, beside others.")
 @click.option("--default", is_flag=True, help="Calls that name no account go out with this one.")
 @click.option("--device", is_flag=True, help="By a code that is typed in on any device.")
@@ -107,9 +113,10 @@ def login_command(
     port: int,
     pin_file: Path | None,
 ) -> None:
-    """Log in to the API of SERVER (OAuth 2, OpenID Connect) with your browser, or by a code where
-    there is none. Shows which hosts take part and what is asked for, and asks for the PIN; keeps
-    the tokens in the vault, for this API alone, and renews them.
+    """Log in to the API of SERVER, or to the API at URL before a server is forged from it (OAuth 2,
+    OpenID Connect), with your browser, or by a code where there is none. Shows which hosts take
+    part and what is asked for, and asks for the PIN; keeps the tokens in the vault, for this API
+    alone, and renews them.
     """
     words = _Words(
         target,
@@ -129,7 +136,7 @@ def login_command(
 
 async def _run_login(settings: Settings, words: _Words, pin_file: Path | None) -> None:
     async with open_context(settings) as ground:
-        order = _read_order(ground, words)
+        order = await _read_order(ground, words)
         async with _open_network(ground, order.server, order.credential.name) as network:
             plan = await plan_login(order, network.search)
             new = list_new_hosts(plan, ground.consents)
@@ -144,7 +151,9 @@ async def _run_login(settings: Settings, words: _Words, pin_file: Path | None) -
             )
             result = await log_in(plan, network.ask, terminal, words.device, words.port)
         _keep(ground, plan, result, signer, default=words.default)
-        print_text(f"{plan.order.server} is logged in{_name_account(order.account)}.")
+        print_text(f"{order.target} is logged in{_name_account(order.account)}.")
+        if order.source is not None:
+            print_text(f"Next: toolwright forge {quote(order.source.url)}")
 
 
 def _show_line(text: str) -> None:
@@ -160,20 +169,51 @@ def _keep(
         print_text("No refresh token was given: once it has expired, log in again.", "yellow")
 
 
-def _read_order(ground: Context, words: _Words) -> LoginOrder:
+async def _read_order(ground: Context, words: _Words) -> LoginOrder:
     server, _, name = words.target.partition(".")
+    if "://" in words.target:
+        return await _read_source_order(ground, words)
     if server == SOURCES or "/" in words.target:
         raise OrchestratorError(
-            f"{words.target} is no registered server. Forge one from it first: `toolwright forge "
-            "TASK --source URL`, then `toolwright login SERVER`."
+            f"{words.target} is no registered server. Of an API without one, give the URL: "
+            "`toolwright login https://…`."
         )
     bundle = _load_bundle(ground, server)
     credential = choose_credential(bundle, name)
+    uses = list_login_uses(bundle, credential)
+    return _build_order(ground, words, server, credential, bundle.base_url, uses)
+
+
+async def _read_source_order(ground: Context, words: _Words) -> LoginOrder:
+    """The order of a log-in to an API that no server is registered for."""
+    if words.account or words.default:
+        raise OrchestratorError(
+            "a URL has one log-in. Accounts are a server's: forge it, then `toolwright login "
+            "SERVER --account NAME`."
+        )
+    origin = parse_origin(words.target)
+    private = frozenset({origin} if origin and ground.consents.is_private(origin) else ())
+    fetch = GuardedFetch(ground.network.open_upstream(private), ground.kill_switch)
+    target = await find_target(words.target, ground.consents.find_sources(), fetch)
+    goes_to = parse_origin(target.base_url)
+    uses = (SecretUse(goes_to, "bearer"),) if goes_to else ()
+    order = _build_order(ground, words, SOURCES, target.credential, target.base_url, uses)
+    return replace(order, source=target.source)
+
+
+def _build_order(
+    ground: Context,
+    words: _Words,
+    server: str,
+    credential: Credential,
+    base_url: str,
+    uses: tuple[SecretUse, ...],
+) -> LoginOrder:
     return LoginOrder(
         server,
         credential,
-        bundle.base_url,
-        list_login_uses(bundle, credential),
+        base_url,
+        uses,
         words.account,
         words.issuer,
         _read_client(ground.vault, words, server, credential.name),
@@ -229,13 +269,13 @@ async def _open_network(
 
 
 @click.command("logout")
-@click.argument("server")
+@click.argument("server", metavar="SERVER|URL")
 @click.option("--account", default=None, help="Which account, where there are several.")
 @pin_option
 @report_errors
 def logout_command(server: str, account: str | None, pin_file: Path | None) -> None:
-    """Log out of the API of SERVER: revoke the tokens where its authorization server does that, and
-    remove them. Asks for the PIN.
+    """Log out of the API of SERVER or at URL: revoke the tokens where its authorization server does
+    that, and remove them. Asks for the PIN.
     """
     run_coroutine(_run_logout(load_settings(), server, account, pin_file))
 
@@ -244,13 +284,34 @@ async def _run_logout(
     settings: Settings, server: str, account: str | None, pin_file: Path | None
 ) -> None:
     async with open_context(settings) as ground:
+        if "://" in server:
+            await _log_out_source(ground, server, settings, pin_file)
+            return
         held = find_accounts(ground.vault, server, _list_credentials(ground, server))
         found = {each: secret for each, secret in held.items() if secret.is_login}
         credential, own = choose_one(found, server, account)
         ask_pin(settings, pin_file)
         problem = await _revoke(ground, server, credential, own, found[credential, own])
         forget_login(ground.store, ground.vault, ground.consents, server, credential, own)
-    print_text(f"{server} is logged out{_name_account(own)}.")
+    _tell_logged_out(f"{server} is logged out{_name_account(own)}.", problem)
+
+
+async def _log_out_source(
+    ground: Context, url: str, settings: Settings, pin_file: Path | None
+) -> None:
+    """Log out of the API at a URL. The source stays, without the log-in."""
+    source = find_logged_in(url, ground.consents.find_sources())
+    held = ground.vault.get(SOURCES, source.secret)
+    signer = ask_pin(settings, pin_file)
+    login = parse_oauth_secret(held.reveal() if held else "", None)
+    problem = await _revoke(ground, SOURCES, source.secret, "", login)
+    forget_login(ground.store, ground.vault, ground.consents, SOURCES, source.secret, "")
+    add_source(ground.store.grants, DocumentationSource(source.url), "terminal", signer)
+    _tell_logged_out(f"{source.url} is logged out.", problem)
+
+
+def _tell_logged_out(text: str, problem: str) -> None:
+    print_text(text)
     if problem:
         print_text(f"{problem}. The site of the service may list it among your apps.", "yellow")
 

@@ -20,12 +20,14 @@ from orchestrator.control.logins import LoginSession
 from orchestrator.control.middleware import read_body
 from orchestrator.control.page import render_panels, sign_forms
 from orchestrator.control.rooms.place import Place, parse_place
+from orchestrator.errors import SecretInTask
 from orchestrator.processes.control_client import spawn_command
 from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
 from orchestrator.views import encode_job
 from registry.models import ENDED_JOBS, Job, generate_id
 from registry.store import Store
+from sandbox.plain_secrets import find_secrets_in_task
 
 LOOK_SECONDS = 0.2
 SEARCH_SECONDS = 5.0
@@ -106,6 +108,8 @@ class PageConsole:
         order = _parse_order(body)
         if order is None:
             return JSONResponse({"error": "a task is a text, its arguments are an object"}, 400)
+        if kinds := find_secrets_in_task(order["task"]):
+            return JSONResponse({"error": str(SecretInTask(kinds))}, 400)
         job = await asyncio.to_thread(self._queue_job, order)
         return JSONResponse(encode_job(job), 202)
 

@@ -37,6 +37,7 @@ from orchestrator.errors import (
 )
 from orchestrator.forging.contact.registered_sources import find_meant_sources
 from orchestrator.forging.contact.services import ServiceFinder, find_name
+from orchestrator.forging.contact.source_logins import SourceLogins
 from orchestrator.forging.fetch import GuardedFetch
 from orchestrator.forging.order import NO_SOURCE, FileAccess, ForgeOrder, ForgeStep, Report
 from orchestrator.gateway.brokers import SOURCES, find_origins
@@ -47,6 +48,7 @@ from registry.secrets.vault import Vault
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.permissions import find_path_problem
 from sandbox.bundle.plain_files import read_plain_file
+from sandbox.credentials.source import TokenExchange
 from sandbox.errors import PackageUnusable, ResponseTooLarge, UpstreamUnreachable
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import Upstream
@@ -120,6 +122,8 @@ class Descriptions:
     kill_switch: KillSwitch
     upstream: Callable[[frozenset[Origin]], Upstream]
     services: ServiceFinder | None = None
+    told: Callable[[TokenExchange], None] = lambda exchange: None
+    """Receives a record of each request for a token of a source's log-in."""
 
     async def find_document(self, order: ForgeOrder, report: Report) -> Document:
         """The machine-readable description, from the order itself or from where it points. Raises
@@ -149,7 +153,8 @@ class Descriptions:
         self, places: tuple[Place, ...], order: ForgeOrder, report: Report
     ) -> Document:
         later: list[Exception] = []
-        for place in places:
+        for named in places:
+            place = await self._renew_place(named)
             try:
                 found = await self._search_place(place, order.files, order.task)
             except (DocumentError, SourceUnreachable, ForgeWaits) as error:
@@ -233,7 +238,7 @@ class Descriptions:
             if services is None or service is None:
                 return f"{location}: the directory has it no longer"
             return await services.load_package_document(service)
-        place = self.find_place(location)
+        place = await self._renew_place(self.find_place(location))
         files: FileAccess = "granted" if location.startswith(FILE) else "typed"
         found = await self._search_place(place, files)
         if isinstance(found, FoundDocument):
@@ -256,6 +261,7 @@ class Descriptions:
 
     async def fetch_place(self, place: Place) -> FetchResponse:
         """What a place on the network answers."""
+        place = await self._renew_place(place)
         return await self._build_fetch(place)(place.urls[0], place.headers)
 
     def mark_credentials(self, url: str) -> str:
@@ -347,9 +353,20 @@ class Descriptions:
         raise SourceUnconfirmed(SourceNeed(meant[0].url, meant[0].words, digest))
 
     def _build_place(self, source: DocumentationSource) -> Place:
-        secret = self.vault.get(SOURCES, source.secret) if source.secret else None
-        headers = ((source.header, secret.reveal()),) if secret else ()
-        return Place(source.url, headers)
+        return Place(source.url, self._open_logins().build_headers(source))
+
+    async def _renew_place(self, place: Place) -> Place:
+        """The place with a token that has not expired, where a source's log-in goes there."""
+        logins = self._open_logins()
+        for source in self.consents.find_sources() if place.headers else ():
+            if source.secret and parse_origin(source.url) in place.origins:
+                before = await asyncio.to_thread(logins.build_headers, source)
+                if before == place.headers:
+                    return replace(place, headers=await logins.renew_headers(source))
+        return place
+
+    def _open_logins(self) -> SourceLogins:
+        return SourceLogins(self.consents, self.vault, self.kill_switch, self.upstream, self.told)
 
 
 def _may_be_passed(error: Exception) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.errors import AddFailed, SecretHandedIn
 from orchestrator.forging.thirdparty_source import ScriptSource, Source, list_words
 from registry.errors import KeyUnusable, VaultDamaged
-from registry.secrets.vault import Vault
+from registry.secrets.vault import Vault, list_own_secrets
 from sandbox.plain_secrets import (
     PlainSecret,
     find_credentials,
@@ -103,7 +103,7 @@ class SecretScan:
         if self.vault is None:
             return tuple(found)
         try:
-            values = [self.vault.get(*name) for name in self.vault.list_names()]
+            values = [self.vault.get(*name) for name in list_own_secrets(self.vault)]
         except (KeyUnusable, VaultDamaged):
             return tuple(found)  # Whoever needs its secrets is told what is wrong with it.
         parts = [part for v in values if v is not None for part in list_sensitive_parts(v.reveal())]

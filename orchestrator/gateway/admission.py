@@ -36,7 +36,9 @@ class Admission:
         if checker is None:
             checker = get_checker(member.tools[call.tool].input_schema)
             member.checkers[call.tool] = checker
-            member.secrets[call.tool] = find_secret_arguments(member.tools[call.tool])
+            member.secrets[call.tool] = find_secret_arguments(
+                member.tools[call.tool], member.bundle.credentials
+            )
         if checker.find_problem(call.arguments) is None:
             places = member.secrets[call.tool]
             return mark_secrets(call, places) if places else call

@@ -15,6 +15,7 @@ from orchestrator.errors import DecisionsInDoubt, UnknownTool
 from orchestrator.gateway.brokers import BrokerFactory
 from orchestrator.gateway.catalog import Catalog, RegisteredServer
 from orchestrator.gateway.composition import list_inner_tools
+from orchestrator.gateway.sealed_arguments import SealedArguments
 from registry.approvals.approvals import ApprovalTable
 from registry.approvals.terms import ApprovalTerms, build_terms
 from registry.database.canonical import hash_text
@@ -115,6 +116,7 @@ class ApprovalRequester:
     brokers: BrokerFactory
     roster: Catalog
     approval_seconds: float
+    sealed: SealedArguments
     now: Callable[[], float] = time.time
 
     async def request_approval(
@@ -126,15 +128,16 @@ class ApprovalRequester:
         captured = broker.captured
         assert captured is not None
         present = await self._read_present(bundle, captured)
-        now = self.now()
+        now, id = self.now(), derive_approval_id(invocation)
+        shown = self.sealed.hide(call, captured)
         approval = Approval(
-            id=derive_approval_id(invocation),
+            id=id,
             entry=call.server,
             version=bundle.version,
             tool=call.tool,
-            arguments=call.arguments,
-            wire=captured,
-            wire_digest=digest_request(captured),
+            arguments=shown.arguments,
+            wire=shown.wire,
+            wire_digest=digest_request(shown.wire),
             created=now,
             expires=now + self.approval_seconds,
             task=call.task,
@@ -148,6 +151,8 @@ class ApprovalRequester:
             self.approvals.add_pending(approval)
         except DuplicateRow:
             return Pending(call, self.approvals.get(approval.id), reason)
+        if shown.hides:
+            await asyncio.to_thread(self.sealed.keep, approval.id, call, captured)
         return Pending(call, approval, reason)
 
     def build_terms(self, approval: Approval, member: RegisteredServer) -> ApprovalTerms:

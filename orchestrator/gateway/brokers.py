@@ -15,7 +15,7 @@ from orchestrator.approvals.grants import Grants
 from orchestrator.gateway.audit_writer import AuditWriter
 from registry.database.canonical import hash_text, to_canonical_json
 from registry.models import Grant
-from registry.secrets.vault import Secret, Vault
+from registry.secrets.vault import SEALED, Secret, Vault
 from registry.servers.classifications import get_level
 from sandbox.broker.broker import Broker
 from sandbox.broker.host.local import LocalAccess
@@ -33,13 +33,14 @@ from sandbox.bundle.permissions import (
 )
 from sandbox.bundle.ratelimit import find_allowed_requests
 from sandbox.bundle.target import parse_target
+from sandbox.credentials.oauth_secret import identify_account, is_login, sends_token
 from sandbox.credentials.source import (
     CredentialCache,
     CredentialSource,
     TokenExchange,
     carry_account,
 )
-from sandbox.credentials.uses import LentSecret, SecretUse, goes_in_header
+from sandbox.credentials.uses import LentRenewal, LentSecret, SecretUse, goes_in_header
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import CredentialUse, Upstream, WriteMode, WriteStep
 from sandbox.wire.policy import (
@@ -154,7 +155,11 @@ class BrokerFactory:
             held = (
                 (s.secret, self.vault.get(SOURCES, s.secret)) for s in self.consents.find_sources()
             )
-            shared = (each for each, value in held if value and value.reveal() == account)
+            shared = (
+                each
+                for each, value in held
+                if value and account in (value.reveal(), identify_account(value.reveal()))
+            )
             place = f"{SOURCES}.{next(shared, secret)}"
         return CredentialUse(name, place, self.vault.mark_text(account))
 
@@ -276,12 +281,7 @@ class BrokerFactory:
             return self._find_lent_secrets(declared[name]) if name in declared else ()
 
         def keep(name: str, value: str) -> None:
-            own = names.get(name, name)
-            before = self.vault.get(bundle.name, own)
-            if before is not None:
-                # One that was removed in the meantime, as by `logout`, does not come back.
-                kept = carry_account(before.reveal(), value)
-                self.vault.put(bundle.name, own, Secret(kept))
+            self._keep_renewed(bundle.name, names.get(name, name), value)
 
         def may_ask(origin: Origin) -> bool:
             return f"{origin.host}:{origin.port}" in self.consents.find_hosts()
@@ -307,24 +307,50 @@ class BrokerFactory:
             again=again,
         )
 
+    def _keep_renewed(self, section: str, own: str, value: str) -> None:
+        before = self.vault.get(section, own)
+        if before is not None:
+            # One that was removed in the meantime, as by `logout`, does not come back.
+            self.vault.put(section, own, Secret(carry_account(before.reveal(), value)))
+
     def _is_secret_given(self, origin: Origin) -> bool:
         """Whether a source of an origin has a secret."""
         sources = self.consents.find_sources()
         return any(source.secret and parse_origin(source.url) == origin for source in sources)
 
     def _find_lent_secrets(self, credential: Credential) -> tuple[LentSecret, ...]:
-        """The secrets of the sources whose header is the one that a credential goes into."""
+        """The secrets of the sources whose header is the one that a credential goes into. Of a
+        log-in only tokens go to an API, so it is lent to what sends tokens.
+        """
 
         def read(name: str) -> str | None:
             found = self.vault.get(SOURCES, name)
-            return found.reveal() if found is not None else None
+            text = found.reveal() if found is not None else None
+            if text is None or sends_token(credential, text) or not is_login(text):
+                return text
+            return None
 
         return tuple(
-            LentSecret(source.secret, origin, source.header, partial(read, source.secret))
+            LentSecret(
+                source.secret,
+                origin,
+                source.header,
+                partial(read, source.secret),
+                self._build_renewal(source.secret, partial(read, source.secret)),
+            )
             for source in self.consents.find_sources()
             if source.secret
             and goes_in_header(credential, source.header)
             and (origin := parse_origin(source.url)) is not None
+        )
+
+    def _build_renewal(self, name: str, read: Callable[[], str | None]) -> LentRenewal:
+        return LentRenewal(
+            (SOURCES, name),
+            read,
+            partial(self._keep_renewed, SOURCES, name),
+            partial(self.vault.lock_secret, SOURCES, name),
+            self.consents.find_secret_uses(SOURCES, name),
         )
 
 
@@ -337,7 +363,7 @@ SOURCES = "sources"
 """The vault's section for the secrets of sources, which belong to no server yet."""
 
 
-RESERVED_NAMES = frozenset({SOURCES, "push"})
+RESERVED_NAMES = frozenset({SOURCES, SEALED, "push"})
 """The vault's sections that are no server's. No server may have such a name."""
 
 
@@ -372,5 +398,10 @@ def find_granted_private(bundle: Bundle, consents: Grants) -> frozenset[Origin]:
     """The bundle's origins, and those that its secrets go to, that a person allowed though their
     address may be private.
     """
+    own = find_origins(bundle)
     asked = list_token_origins(bundle.credentials) | consents.find_use_origins(bundle.name)
-    return frozenset(filter(consents.is_private, find_origins(bundle) | asked))
+    for source in consents.find_sources():
+        if source.secret and parse_origin(source.url) in own:
+            uses = consents.find_secret_uses(SOURCES, source.secret)
+            asked |= set(filter(None, (parse_origin(use.partition(" ")[0]) for use in uses)))
+    return frozenset(filter(consents.is_private, own | asked))

@@ -33,7 +33,9 @@ class RegisteredServer:
     tools: Mapping[str, ToolDefinition]
     earlier: Bundle | None = None
     checkers: dict[str, SchemaChecker] = field(default_factory=dict, compare=False, repr=False)
-    secrets: dict[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
+    secrets: dict[str, Mapping[tuple[str, ...], str]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
 
 class Catalog:

@@ -20,7 +20,13 @@ from orchestrator.gateway.denial import add_denial, explain_denial
 from orchestrator.gateway.execute import Execution
 from orchestrator.gateway.nested import InnerCalls, NestedCalls
 from orchestrator.gateway.record import CallRecorder, build_cancelled_outcome, find_write_state
-from orchestrator.gateway.secret_arguments import hide_outcome, render_unstored
+from orchestrator.gateway.secret_arguments import (
+    find_secret_arguments,
+    hide_outcome,
+    is_kept_by_vault,
+    mark_secrets,
+    render_unstored,
+)
 from registry.approvals.approvals import MAX_NESTING
 from registry.approvals.decisions import find_broken_term
 from registry.errors import KeyUnusable, VaultDamaged
@@ -36,7 +42,7 @@ from sandbox.errors import BundleInvalid
 from sandbox.killswitch import KillSwitch
 from sandbox.session.interface import Outcome
 from sandbox.session.recording import CallLog
-from sandbox.wire.exchange import Capture, Release
+from sandbox.wire.exchange import Capture, Release, digest_request
 from sandbox.wire.framing import measure_depth
 from sandbox.wire.notifications import ignore_progress
 
@@ -101,7 +107,7 @@ class Dispatch:
             return add_note(reply, call.note)
         question = self.admission.build_question(call, member)
         ruling = judge_call(question)
-        if call.secrets and (isinstance(ruling, Ask) or question.access == "write"):
+        if is_kept_by_vault(call) and (isinstance(ruling, Ask) or question.access == "write"):
             ruling = Deny(render_unstored(call))
         ruling = self.admission.count_rule_use(identity, call, ruling)
         if isinstance(ruling, Deny):
@@ -130,14 +136,18 @@ class Dispatch:
 
     async def carry_out_approval(self, approval: Approval) -> Reply:
         """Run an approved call that this process has claimed, exactly as it was approved."""
-        with choose_approved((*approval.steps, *approval.uses)):
-            return await self._carry_out_chosen(approval)
+        try:
+            with choose_approved((*approval.steps, *approval.uses)):
+                return await self._carry_out_chosen(approval)
+        finally:
+            await asyncio.to_thread(self.captures.sealed.discard, approval.id)
 
     async def _carry_out_chosen(self, approval: Approval) -> Reply:
         call = _build_call(approval)
         try:
             member = self.roster.find_server(call.server, call.tool)
-        except (UnknownTool, BundleInvalid) as error:
+            whole = await asyncio.to_thread(self.captures.sealed.open, approval)
+        except (UnknownTool, BundleInvalid, VaultDamaged, KeyUnusable) as error:
             return self._refuse_approval(approval, call, str(error))
         entry = member.entry
         if entry.version != approval.version:
@@ -154,9 +164,13 @@ class Dispatch:
             return self._refuse_approval(approval, call, str(error))
         if changed:
             return self._refuse_approval(approval, call, _describe_change(changed))
+        places = find_secret_arguments(member.tools[call.tool], member.bundle.credentials)
+        call = mark_secrets(replace(call, arguments=whole.arguments), places)
+        if not self.captures.sealed.is_as_shown(call, whole.wire, approval):
+            return self._refuse_approval(approval, call, _describe_change("wire"))
         begun = self.recorder.begin_call(generate_id(), call, entry, access)
         invocation = replace(begun, approval=approval.id)
-        release = Release(approval.wire_digest, approval.steps)
+        release = Release(digest_request(whole.wire), approval.steps)
         return await self._call_write(invocation, call, member, release)
 
     def _refuse_approval(self, approval: Approval, call: Call, reason: str) -> RefusedCall:
@@ -184,8 +198,9 @@ class Dispatch:
         except asyncio.CancelledError:
             self.recorder.record_later(invocation, build_cancelled_outcome(call.tool, tape), tape)
             raise
-        outcome = hide_outcome(outcome, tape) if call.secrets else outcome
-        ended = self.recorder.record_later(invocation, outcome, tape)
+        safe = hide_outcome(outcome, tape) if call.secrets else outcome
+        outcome = safe if is_kept_by_vault(call) else outcome
+        ended = self.recorder.record_later(invocation, safe, tape)
         if ended.failure is None:
             return Done(call, invocation.id, outcome, member.standing)
         # An API that refuses for a rate would refuse the version before as well.
@@ -243,8 +258,9 @@ class Dispatch:
         tape = self.build_call_log(call, earlier, invocation.id)
         with self.recorder.account_unrecorded(invocation):
             outcome = await self.execution.run_read(call, earlier, tape)
-            outcome = hide_outcome(outcome, tape) if call.secrets else outcome
-            self.recorder.record_later(invocation, outcome, tape)
+            safe = hide_outcome(outcome, tape) if call.secrets else outcome
+            outcome = safe if is_kept_by_vault(call) else outcome
+            self.recorder.record_later(invocation, safe, tape)
         if not outcome.ok:
             return None
         return Done(call, invocation.id, outcome, self.store.standings.get(call.server))
@@ -269,7 +285,8 @@ class Dispatch:
             held = await self.captures.request_approval(call, bundle, broker, reason, invocation.id)
             self.recorder.account_held(invocation)
             return held
-        ended = self.recorder.record_later(invocation, outcome, tape)
+        safe = hide_outcome(outcome, tape) if call.secrets else outcome
+        ended = self.recorder.record_later(invocation, safe, tape)
         return await self._tell_end(call, ended, outcome, member)
 
     async def _call_write(
@@ -301,7 +318,8 @@ class Dispatch:
             await self.recorder.store_intent(invocation)
             tape = self.build_call_log(call, bundle, invocation.id)
             outcome, broker = await self.execution.run_single_use(call, bundle, release, tape)
-            ended = await self.recorder.record_now(invocation, outcome, tape)
+            safe = hide_outcome(outcome, tape) if call.secrets else outcome
+            ended = await self.recorder.record_now(invocation, safe, tape)
         return ended, outcome, broker
 
 

@@ -7,7 +7,13 @@ import time
 from collections.abc import Iterable, Sequence
 
 from orchestrator.approvals.accounts import list_accounts, name_secret
-from orchestrator.approvals.granting import add_grant, allow_host, bind_secret, unbind_secret
+from orchestrator.approvals.granting import (
+    add_grant,
+    add_source,
+    allow_host,
+    bind_secret,
+    unbind_secret,
+)
 from orchestrator.approvals.grants import Grants
 from orchestrator.errors import LoginFailed
 from orchestrator.logins.exchange import Client
@@ -59,7 +65,10 @@ def find_known_client(vault: Vault, server: str, credential: str, account: str) 
 
 def list_new_hosts(plan: LoginPlan, consents: Grants) -> tuple[str, ...]:
     """The `host:port`s of a plan that nobody allowed yet."""
-    hosts = (f"{origin.host}:{origin.port}" for origin in plan.list_origins())
+    source = plan.order.source
+    own = (parse_origin(source.url),) if source else ()
+    origins = dict.fromkeys((*filter(None, own), *plan.list_origins()))
+    hosts = (f"{origin.host}:{origin.port}" for origin in origins)
     return tuple(host for host in hosts if host not in consents.find_hosts())
 
 
@@ -87,6 +96,8 @@ def keep_login(
         unbind_secret(store.grants, order.server, name, "terminal", now)
         vault.put(order.server, name, Secret(build_secret(plan, result, now)))
         bind_secret(store.grants, order.server, name, plan.uses, "terminal", signer)
+        if order.source is not None:
+            add_source(store.grants, order.source, "terminal", signer)
     if default or (first and order.account):
         set_default(store, order.server, order.credential.name, order.account, signer)
     store.audit.add_note("login", f"{order.server}.{name}", {"grant": result.grant}, now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, urlsplit
@@ -17,6 +18,7 @@ from orchestrator.logins.metadata import (
     find_login_server,
     is_safe_url,
 )
+from registry.models import DocumentationSource
 from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import Bundle
 from sandbox.credentials.oauth_secret import TOKEN_KINDS
@@ -42,6 +44,13 @@ class LoginOrder:
     client: Client | None = None
     scopes: tuple[str, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
+    source: DocumentationSource | None = None
+    """The source that the log-in is for, where it is for no registered server."""
+
+    @property
+    def target(self) -> str:
+        """What a person types behind `toolwright login`."""
+        return self.source.url if self.source else self.server
 
 
 @dataclass(frozen=True)
@@ -116,7 +125,8 @@ async def plan_login(order: LoginOrder, fetch: Fetch) -> LoginPlan:
         raise LoginFailed(
             "this authorization server registers no clients by itself. Register one on its site, "
             "as a native or desktop application with the redirect URI http://127.0.0.1/callback, "
-            f"then `toolwright login {order.server} --client-id ID [--client-secret @NAME]`"
+            f"then `toolwright login {shlex.quote(order.target)} --client-id ID "
+            "[--client-secret @NAME]`"
         )
     if client is not None and client.secret:
         client = replace(client, auth=choose_client_auth(server))
@@ -171,7 +181,8 @@ def describe_plan(plan: LoginPlan, new_hosts: Sequence[str]) -> Iterator[tuple[s
     """The lines that a person is shown before they say yes with the PIN."""
     order, server = plan.order, plan.server
     account = f", account {order.account}" if order.account else ""
-    yield "log-in for", f"{order.server}.{order.credential.name}{account}"
+    own = order.source.url if order.source else f"{order.server}.{order.credential.name}"
+    yield "log-in for", f"{own}{account}"
     for way in plan.told:
         yield "found by", way
     if server.issuer:
@@ -182,8 +193,8 @@ def describe_plan(plan: LoginPlan, new_hosts: Sequence[str]) -> Iterator[tuple[s
     if plan.client is None:
         yield "client", "none was given: Toolwright registers one there"
     else:
-        own = " with a secret" if plan.client.secret else ""
-        yield "client", f"{plan.client.id}{own}"
+        shown = " with a secret" if plan.client.secret else ""
+        yield "client", f"{plan.client.id}{shown}"
     yield "scopes", " ".join(plan.wanted.scopes) or "none asked for"
     if plan.wanted.resource:
         yield "resource", plan.wanted.resource

@@ -80,6 +80,15 @@ class Vault(Protocol):
         ...
 
 
+SEALED = "approvals"
+"""The vault's section for the writes that wait for a person and have a secret in them."""
+
+
+def list_own_secrets(vault: Vault) -> tuple[tuple[str, str], ...]:
+    """Server and name of every secret that a person set or logged in for."""
+    return tuple(each for each in vault.list_names() if each[0] != SEALED)
+
+
 class FileVault:
     """One file, encrypted with AES-256-GCM (NIST SP 800-38D); read anew whenever it is asked.
 

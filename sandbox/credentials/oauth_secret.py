@@ -72,6 +72,11 @@ def parse_oauth_secret(secret: str, endpoint: TokenEndpoint | None) -> OAuthSecr
     return OAuthSecret(access_token=secret)
 
 
+def is_login(secret: str) -> bool:
+    """Whether a log-in left this secret."""
+    return parse_oauth_secret(secret, None).is_login
+
+
 def carry_account(before: str, renewed: str) -> str:
     """A renewed secret, as it is to be kept: it says of which one it is the successor."""
     first, fields = _identify_first_token(before), parse_secret_fields(renewed)

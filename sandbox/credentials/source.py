@@ -7,7 +7,7 @@ import base64
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from shlex import quote
 from urllib.parse import urlsplit
 
@@ -30,6 +30,7 @@ from sandbox.credentials.placement import place_credential, set_header
 from sandbox.credentials.templates import SignedRequest, SigningInputs, fill_template, sign_aws
 from sandbox.credentials.uses import (
     TOKEN_REQUEST,
+    LentRenewal,
     LentSecret,
     SecretUse,
     describe_place,
@@ -132,6 +133,8 @@ class CredentialSource:
     """The command that logs in again."""
     origin: Origin | None = None
     """The origin of the one exchange that this copy is for (`open_exchange`)."""
+    borrowed: Mapping[str, LentSecret] = field(default_factory=dict)
+    """The secrets of sources that this exchange's credentials are taken from, by credential."""
 
     def hold_secrets(self) -> CredentialSource:
         """A copy that looks up each secret once, so that what it signs with is what
@@ -154,7 +157,7 @@ class CredentialSource:
         """
         if not self.declared:
             return self
-        look, borrowed = self.anew or self.secret, set[str]()
+        look, borrowed = self.anew or self.secret, dict[str, LentSecret]()
 
         @cache
         def find(name: str) -> str | None:
@@ -162,7 +165,7 @@ class CredentialSource:
                 return own
             for lent in self.lent(name):
                 if lent.origin == origin and (text := lent.read()) is not None:
-                    borrowed.add(name)
+                    borrowed[name] = lent
                     return text
             return None
 
@@ -170,14 +173,24 @@ class CredentialSource:
             if name not in borrowed:
                 return self.find_obstacle(name, use)
             fits = use == SecretUse(origin, describe_place(self.declared[name]))
+            renewal = borrowed[name].renewal
+            if use.place == TOKEN_REQUEST and renewal is not None:
+                fits = str(use) in renewal.uses
             return "" if fits else f"the source's secret for {name} does not go to {use}"
+
+        def find_anew(name: str) -> str | None:
+            if name not in borrowed:
+                return look(name)
+            renewal = borrowed[name].renewal
+            return renewal.read() if renewal else find(name)
 
         return replace(
             self,
             secret=find,
-            anew=lambda name: find(name) if name in borrowed else look(name),
+            anew=find_anew,
             find_obstacle=find_obstacle,
             origin=origin,
+            borrowed=borrowed,
         )
 
     def choose_credentials(self, security: tuple[tuple[str, ...], ...]) -> tuple[str, ...] | None:
@@ -302,7 +315,7 @@ class CredentialSource:
                 if not can_fetch_token(credential, secret):
                     return ""
                 used = (sent.get_header("Authorization") or "").removeprefix("Bearer ")
-                self.wallet.tokens.void_token((self.server, self.located.get(name, name)), used)
+                self.wallet.tokens.void_token(self._get_key(name), used)
                 return "token"
         return ""
 
@@ -312,7 +325,10 @@ class CredentialSource:
         for name in self.declared:
             for text in self._list_texts(name):
                 held += list_sensitive_parts(text)
-            held += self.wallet.tokens.list_seen_tokens((self.server, self.located.get(name, name)))
+            held += self.wallet.tokens.list_seen_tokens(self._get_key(name))
+            for lent in self.lent(name):
+                if lent.renewal is not None:
+                    held += self.wallet.tokens.list_seen_tokens(lent.renewal.key)
         return self.wallet.get_redaction(held).extend_with(passing)
 
     def _list_texts(self, name: str) -> Iterable[str]:
@@ -369,11 +385,30 @@ class CredentialSource:
             return SignedRequest(set_header(request, "Authorization", f"Basic {made}"), (made,))
         return SignedRequest(set_header(request, "Authorization", f"Bearer {secret}"))
 
+    def _find_renewal(self, name: str) -> LentRenewal | None:
+        lent = self.borrowed.get(name)
+        return lent.renewal if lent else None
+
+    def _get_key(self, name: str) -> tuple[str, str]:
+        """What a credential's tokens are kept under in the wallet: those of a source's log-in are
+        the same for all servers that it is lent to.
+        """
+        renewal = self._find_renewal(name)
+        return renewal.key if renewal else (self.server, self.located.get(name, name))
+
+    def _find_lock(self, name: str) -> Callable[[], AbstractContextManager[None]] | None:
+        renewal, hold = self._find_renewal(name), self.hold
+        if renewal is not None:
+            return renewal.hold
+        return partial(hold, name) if hold else None
+
     async def _fetch_token(self, name: str, credential: Credential, way: SigningContext) -> str:
-        hold = self.hold
+        renewal = self._find_renewal(name)
 
         async def keep(secret: str) -> None:
-            if self.keep is not None:
+            if renewal is not None:
+                await asyncio.to_thread(renewal.keep, secret)
+            elif self.keep is not None:
                 await asyncio.to_thread(self.keep, name, secret)
 
         async def fetch(request: WireRequest) -> WireResponse:
@@ -390,14 +425,14 @@ class CredentialSource:
             return await self._send_reported(name, request, way)
 
         asked = TokenRequest(
-            key=(self.server, self.located.get(name, name)),
+            key=self._get_key(name),
             credential=credential,
             secret=lambda: (self.anew or self.secret)(name) or "",
             fetch=fetch,
             now=way.clock.now(),
             keep=keep,
             wall=way.clock.get_wall_time(),
-            hold=(lambda: hold(name)) if hold else None,
+            hold=self._find_lock(name),
             again=self.again(name),
         )
         return await self.wallet.tokens.get_token(asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from urllib.parse import quote
@@ -32,15 +33,31 @@ class SecretUse:
 
 
 @dataclass(frozen=True)
+class LentRenewal:
+    """How the tokens of a source's log-in are renewed. `key` names them among the tokens of a
+    process; `read` returns the secret as it is at that moment, `keep` stores its successor, `hold`
+    makes the lock that all processes share; `uses` is where a person let it go.
+    """
+
+    key: tuple[str, str]
+    read: Callable[[], str | None] = field(repr=False)
+    keep: Callable[[str], None]
+    hold: Callable[[], AbstractContextManager[None]]
+    uses: frozenset[str]
+
+
+@dataclass(frozen=True)
 class LentSecret:
     """The secret of a source, `name` in the vault, which goes to requests to `origin` alone, in the
-    header `header`. `read` returns it, or None where it is not set.
+    header `header`. `read` returns it, or None where it is not set. That of a log-in is exchanged
+    for tokens as its `renewal` says.
     """
 
     name: str
     origin: Origin
     header: str
     read: Callable[[], str | None] = field(repr=False)
+    renewal: LentRenewal | None = None
 
 
 def render_origin(origin: Origin) -> str:

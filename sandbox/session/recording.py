@@ -208,18 +208,23 @@ def _derive_seed(bundle: Bundle, tool: str, arguments: Mapping[str, Any]) -> str
     return hashlib.sha256(said.encode()).hexdigest()
 
 
+def hide_request(request: WireRequest, hide: Redaction) -> WireRequest:
+    """A request as it may be written down."""
+    return WireRequest(
+        request.method,
+        # Brackets are no part of a URL's query (RFC 3986), and a call that is run again from its
+        # record writes them so.
+        hide.redact_text(request.url).replace(MARK, quote(MARK)),
+        hide.redact_headers(request.headers),
+        hide.redact_bytes(request.body),
+    )
+
+
 def _hide_exchange(exchange: Exchange, hide: Redaction) -> Exchange:
-    request, response = exchange.request, exchange.response
+    response = exchange.response
     return replace(
         exchange,
-        request=WireRequest(
-            request.method,
-            # Brackets are no part of a URL's query (RFC 3986), and a call that is run again from
-            # its record writes them so.
-            hide.redact_text(request.url).replace(MARK, quote(MARK)),
-            hide.redact_headers(request.headers),
-            hide.redact_bytes(request.body),
-        ),
+        request=hide_request(exchange.request, hide),
         response=response and hide.redact_response(response),
         reason=hide.redact_text(exchange.reason),
     )

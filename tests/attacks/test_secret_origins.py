@@ -20,6 +20,7 @@ from forge.compiler.compile import compile_document
 from forge.readers.document import parse_document
 from orchestrator.approvals.granting import add_source, bind_secret, unbind_secret
 from orchestrator.gateway.brokers import SOURCES, BrokerFactory
+from orchestrator.logins.sources import name_login
 from orchestrator.settings import Settings, load_settings
 from registry.models import DocumentationSource
 from registry.secrets.vault import FileVault, Secret
@@ -33,7 +34,12 @@ from sandbox.bundle.credential import (
     TokenEndpoint,
 )
 from sandbox.bundle.model import Bundle
-from sandbox.credentials.uses import SecretUse, describe_place, list_secret_uses
+from sandbox.credentials.uses import (
+    TOKEN_REQUEST,
+    SecretUse,
+    describe_place,
+    list_secret_uses,
+)
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import Exchange, Release, WireRequest, WireResponse
 from sandbox.wire.policy import parse_origin
@@ -345,6 +351,80 @@ def test_a_source_s_secret_goes_to_no_token_endpoint(sourced: Till) -> None:
         bundle = replace(compiled(), credentials=(credential,))
         assert sourced.get(bundle, f"{OWN}/balance").refusal == "credential"
     assert SOURCES_CANARY not in str(sourced.world.requests)
+
+
+LOGIN = {
+    "grant": "authorization_code",
+    "token_url": "https://login.test/token",
+    "client_id": "app",
+    "access_token": "access-canary-4716",
+    "refresh_token": "refresh-canary-4717",
+}
+BEARER = {"type": "http", "scheme": "bearer"}
+
+
+@pytest.fixture
+def logged_in(sourced: Till) -> Till:
+    """A source on the server's origin has a log-in, which is renewed at `login.test`."""
+    sourced.vault.put(SOURCES, "bank", Secret(json.dumps(LOGIN)))
+    lend(sourced, f"{OWN}/docs", "bank", "Authorization")
+    return sourced
+
+
+def bind_renewal(till: Till) -> None:
+    """What `toolwright login URL` lets go where."""
+    origin = parse_origin("https://login.test")
+    assert origin is not None
+    use = SecretUse(origin, TOKEN_REQUEST)
+    bind_secret(till.store.grants, SOURCES, "bank", [use], "terminal", person(till.settings.pin))
+
+
+def expire(till: Till) -> None:
+    till.vault.put(SOURCES, "bank", Secret(json.dumps({**LOGIN, "expires_at": 1.0})))
+
+
+def test_of_a_source_s_log_in_an_api_gets_the_access_token_alone(logged_in: Till) -> None:
+    exchange = logged_in.get(compiled(BEARER), f"{OWN}/balance")
+    assert exchange.response is not None, exchange.reason
+    sent = logged_in.world.requests
+    assert sent[-1].get_header("Authorization") == f"Bearer {LOGIN['access_token']}"
+    assert LOGIN["refresh_token"] not in str(sent)
+
+
+@pytest.mark.parametrize("scheme", ["basic", "digest"])
+def test_a_source_s_log_in_is_no_password_of_an_api(logged_in: Till, scheme: str) -> None:
+    """As a password all of it would go there, with what renews it."""
+    logged_in.get(compiled({"type": "http", "scheme": scheme}), f"{OWN}/balance")
+    assert "Authorization" not in str(logged_in.world.requests)
+
+
+def test_a_source_s_log_in_is_renewed_where_a_person_let_it_go(logged_in: Till) -> None:
+    expire(logged_in)
+    bind_renewal(logged_in)
+    exchange = logged_in.get(compiled(BEARER), f"{OWN}/balance")
+    assert exchange.response is not None, exchange.reason
+    sent = logged_in.world.requests
+    assert [urlsplit(each.url).hostname for each in sent] == ["login.test", "api.bank.test"]
+    assert sent[-1].get_header("Authorization") == "Bearer made-of-the-secret"
+    assert LOGIN["refresh_token"] not in logged_in.heard("api.bank.test")
+    kept = logged_in.vault.get(SOURCES, "bank")
+    assert kept is not None
+    assert json.loads(kept.reveal())["access_token"] == "made-of-the-secret"
+    assert logged_in.vault.get("bank", "key") is None
+
+
+def test_a_source_s_log_in_is_renewed_nowhere_else(logged_in: Till) -> None:
+    """Its token endpoint stands in the vault, and a person's signature beside it."""
+    expire(logged_in)
+    exchange = logged_in.get(compiled(BEARER), f"{OWN}/balance")
+    assert exchange.refusal == "credential"
+    assert logged_in.world.requests == []
+
+
+def test_names_that_look_alike_have_log_ins_of_their_own() -> None:
+    urls = ["https://a-b.test", "https://a.b.test", "http://a-b.test", "https://a-b.test:8443"]
+    names = {name_login(origin) for url in urls if (origin := parse_origin(url))}
+    assert len(names) == len(urls)
 
 
 def test_each_origin_has_the_secret_of_its_own_source(sourced: Till) -> None:

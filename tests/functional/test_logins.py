@@ -16,10 +16,12 @@ import httpx
 import pytest
 
 from orchestrator.approvals.text import render_approval
+from orchestrator.gateway.brokers import SOURCES
 from orchestrator.logins.exchange import Client
 from orchestrator.logins.flow import LoginResult, Terminal
 from orchestrator.logins.flow import log_in as run_login
 from orchestrator.logins.plan import LoginOrder, plan_login
+from orchestrator.logins.sources import name_login
 from registry.secrets.vault import Secret, open_vault
 from sandbox.broker.live import LiveHttp
 from sandbox.bundle.credential import Credential
@@ -51,20 +53,21 @@ def home(
     with new_home(directory, any_engine) as made:
         hosts = [url.removeprefix("http://") for url in (notes.api, notes.issuer)]
         made.person("source", "allow", *hosts)
-        made.person("forge", "list notes", "--source", f"{notes.api}/openapi.json")
+        said = made.person("forge", "list notes", "--source", f"{notes.api}/openapi.json")
+        assert "toolwright login notes.notes" in said
         yield made
 
 
-def log_in(home: Home, person: str, *words: str) -> str:
+def log_in(home: Home, person: str, *words: str, target: str = "notes") -> str:
     """What `login` says while that person uses the browser."""
     browser = write_browser(home.path.parent / f"browser-{person}", person)
     home.environment["BROWSER"] = browser
-    return home.person("login", "notes", *words)
+    return home.person("login", target, *words)
 
 
-def held(home: Home, name: str = "notes") -> dict[str, Any]:
+def held(home: Home, name: str = "notes", server: str = "notes") -> dict[str, Any]:
     """The secret of a log-in as the vault has it."""
-    secret = open_vault(home.settings).get("notes", name)
+    secret = open_vault(home.settings).get(server, name)
     assert secret is not None
     found: dict[str, Any] = json.loads(secret.reveal())
     return found
@@ -169,6 +172,34 @@ def test_logging_out_revokes_the_tokens_and_removes_them(home: Home, notes: Prov
     )
     assert again.status_code == 401
     assert [each["account"] for each in home.read("accounts", "notes")] == ["work"]
+
+
+def test_a_person_logs_in_at_a_url_before_any_server_and_its_server_has_that_log_in(
+    any_engine: str, notes: Provider, tmp_path: Path
+) -> None:
+    """Its description asks for a token: without a log-in there is nothing to forge from."""
+    url = notes.closed
+    origin = parse_origin(url)
+    assert origin is not None
+    name = name_login(origin)
+    with new_home(tmp_path, any_engine) as home:
+        hosts = [each.removeprefix("http://") for each in (notes.closed, notes.issuer)]
+        home.person("source", "allow", *hosts)
+        said = log_in(home, "erin", "--client-id", "public-app", target=url)
+        assert f"log-in for       {url}\n" in said
+        assert f"is to go to      {url} bearer" in said
+        assert "toolwright login" not in home.person("forge", "list notes", "--source", url)
+        assert call(home)["by"] == "erin"
+        before, asked = held(home, name, SOURCES), notes.counts()["token"]
+        notes.refuse()
+        assert call(home)["by"] == "erin"
+        after = held(home, name, SOURCES)
+        assert notes.counts()["token"] == asked + 1
+        assert after["refresh_token"] != before["refresh_token"]
+        for token in (after["access_token"], after["refresh_token"], before["refresh_token"]):
+            assert token not in said + audit(home)
+        assert home.person("logout", url) == f"{url} is logged out.\n"
+        assert open_vault(home.settings).get(SOURCES, name) is None
 
 
 def build_order(notes: Provider, client: Client | None) -> LoginOrder:

@@ -10,8 +10,10 @@ const listen = (server) =>
   new Promise((ready) => server.listen(0, '127.0.0.1', () => ready(server.address().port)));
 const login = http.createServer();
 const api = http.createServer();
+const closed = http.createServer();
 const issuer = `http://127.0.0.1:${await listen(login)}`;
 const own = `http://127.0.0.1:${await listen(api)}`;
+const closedUrl = `http://127.0.0.1:${await listen(closed)}`;
 const device = 'urn:ietf:params:oauth:grant-type:device_code';
 const client = {
   application_type: 'native',
@@ -37,7 +39,7 @@ const provider = new Provider(issuer, {
       enabled: true,
       defaultResource: () => own,
       useGrantedResource: () => true,
-      getResourceServerInfo: () => ({ scope: scopes, accessTokenFormat: 'opaque', audience: own }),
+      getResourceServerInfo: (_, audience) => ({ scope: scopes, accessTokenFormat: 'opaque', audience }),
     },
   },
 });
@@ -49,10 +51,10 @@ login.on('request', (request, response) => {
   handle(request, response);
 });
 
-const doc = {
+const describe = (here) => ({
   openapi: '3.1.0',
   info: { title: 'Notes', version: '1' },
-  servers: [{ url: own }],
+  servers: [{ url: here }],
   security: [{ notes: ['notes:read'] }],
   components: {
     securitySchemes: {
@@ -73,17 +75,18 @@ const doc = {
       },
     },
   },
-};
+});
 const notes = [];
 const answer = (response, status, value, headers = {}) => {
   response.writeHead(status, { 'Content-Type': 'application/json', ...headers });
   response.end(JSON.stringify(value));
 };
-api.on('request', async (request, response) => {
+// The API at `own`; the one at `closedUrl` gives its description to those that are logged in.
+const serve = (here) => async (request, response) => {
   const path = request.url.split('?')[0];
-  if (path === '/openapi.json') return answer(response, 200, doc);
+  if (path === '/openapi.json' && here === own) return answer(response, 200, describe(here));
   if (path === '/.well-known/oauth-protected-resource')
-    return answer(response, 200, { resource: own, authorization_servers: [issuer] });
+    return answer(response, 200, { resource: here, authorization_servers: [issuer] });
   if (path === '/-/counts') return answer(response, 200, { ...counts, notes });
   const sent = (request.headers.authorization ?? '').replace(/^Bearer /, '');
   if (path === '/-/refuse') {
@@ -99,10 +102,11 @@ api.on('request', async (request, response) => {
   if (!token) {
     counts.refused += 1;
     return answer(response, 401, { error: 'no token' }, {
-      'WWW-Authenticate': `Bearer resource_metadata="${own}/.well-known/oauth-protected-resource"`,
+      'WWW-Authenticate': `Bearer resource_metadata="${here}/.well-known/oauth-protected-resource"`,
     });
   }
   counts.last = sent;
+  if (path === '/openapi.json') return answer(response, 200, describe(here));
   if (request.method === 'POST') {
     let body = '';
     for await (const part of request) body += part;
@@ -110,5 +114,7 @@ api.on('request', async (request, response) => {
     return answer(response, 201, notes.at(-1));
   }
   return answer(response, 200, { by: token.accountId, scope: token.scope, notes });
-});
-console.log(JSON.stringify({ issuer, api: own }));
+};
+api.on('request', serve(own));
+closed.on('request', serve(closedUrl));
+console.log(JSON.stringify({ issuer, api: own, closed: closedUrl }));

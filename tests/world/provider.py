@@ -27,10 +27,13 @@ SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Provider:
-    """Where the provider and its API answer."""
+    """Where the provider and its API answer, and an API that also asks for a token where its
+    description is.
+    """
 
     issuer: str
     api: str
+    closed: str
 
     def counts(self) -> Any:
         """How many token requests came, how many calls the API refused, and its notes."""

@@ -39,7 +39,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.gateway.brokers import SOURCES
 from orchestrator.logins.keeping import list_token_uses
 from orchestrator.settings import Settings, load_settings
-from registry.secrets.vault import Secret, open_vault
+from registry.secrets.vault import Secret, list_own_secrets, open_vault
 from registry.servers.bundles import Bundles
 from registry.store import Store
 from sandbox.credentials.uses import SecretUse, render_origin
@@ -102,9 +102,8 @@ def set_secret(
     if not value.strip():
         raise OrchestratorError(f"the value of {name} is empty. Nothing was set.")
     with Store.open(settings.database_url) as store:
-        if server != SOURCES:
-            # Neither the old value goes where the new one may, nor the new one where the old did.
-            unbind_secret(store.grants, server, own, "terminal", time.time())
+        # Neither the old value goes where the new one may, nor the new one where the old did.
+        unbind_secret(store.grants, server, own, "terminal", time.time())
         vault = open_vault(settings)
         with vault.lock_secret(server, own):
             vault.put(server, own, Secret(value))
@@ -161,7 +160,7 @@ def bind_secret_command(
 def list_secrets(as_json: bool) -> None:
     """List the names of the secrets, and where a person let each go."""
     settings = load_settings()
-    names = open_vault(settings).list_names()
+    names = list_own_secrets(open_vault(settings))
     with Store.open(settings.database_url) as store:
         goes = {each: _find_places(_open_grants(settings, store), *each) for each in names}
     if as_json:

@@ -22,7 +22,7 @@ from orchestrator.control.notify.messages import (
 from orchestrator.control.notify.targets import Deputy, PushTarget, load_notice_targets
 from registry.errors import RegistryError
 from registry.models import Approval
-from registry.secrets.vault import Vault
+from registry.secrets.vault import Vault, list_own_secrets
 from registry.store import Store
 
 PERIOD_SECONDS = 0.25
@@ -157,7 +157,7 @@ class Announcer:
         )
 
     def _load_secrets(self) -> tuple[str, ...]:
-        found = (self.vault.get(*name) for name in self.vault.list_names())
+        found = (self.vault.get(*name) for name in list_own_secrets(self.vault))
         return tuple(secret.reveal() for secret in found if secret)
 
 

@@ -18,7 +18,7 @@ from orchestrator.control.markup import (
 from orchestrator.control.rooms.place import Place, build_address
 from orchestrator.settings import Settings
 from registry.audit.search import AuditMatch, AuditQuery
-from registry.secrets.vault import open_vault
+from registry.secrets.vault import list_own_secrets, open_vault
 from registry.store import Store
 
 AUDIT_ROWS = 100
@@ -67,7 +67,7 @@ def render_secrets(settings: Settings) -> str:
     """The names of secrets. Their values are shown nowhere."""
     rows = [
         (escape_text(server), escape_text(name))
-        for server, name in open_vault(settings).list_names()
+        for server, name in list_own_secrets(open_vault(settings))
     ]
     nothing = render_empty("None yet. Set one:", "toolwright secret set SERVER.NAME")
     told = "<p>Names only: values are never shown, and set at the terminal.</p>"

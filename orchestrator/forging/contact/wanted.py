@@ -11,6 +11,7 @@ from typing import Any
 from sandbox.bundle.credential import UNUSABLE, Credential
 from sandbox.bundle.model import Bundle
 from sandbox.credentials.source import CredentialSource
+from sandbox.wire.policy import parse_template_origin
 
 MAX_WANTED = 8
 _FORMS = {
@@ -41,9 +42,12 @@ class UnsetCredential:
 
 def find_wanted_credentials(bundle: Bundle, given: CredentialSource) -> tuple[UnsetCredential, ...]:
     """Return the credentials that would let tools be called that cannot be without, and those that
-    tools may take while none of these is given, the most used first.
+    tools may take while none of these is given, the most used first. What a source's secret or
+    log-in is for at the API's own origin is given.
     """
-    lacking = [tool for tool in bundle.tools if not given.choose_credentials(tool.security)]
+    origin = parse_template_origin(bundle.base_url)
+    opened = given.open_exchange(origin) if origin else given
+    lacking = [tool for tool in bundle.tools if not opened.choose_credentials(tool.security)]
     named = Counter(name for tool in lacking for name in {n for way in tool.security for n in way})
     needed = {
         n for tool in lacking if () not in tool.security for way in tool.security for n in way
@@ -72,8 +76,18 @@ def _describe(
         tools=named[credential.name],
         required=credential.name in needed,
         says=says.get(credential.name, ""),
-        how=f"toolwright secret set {shlex.quote(f'{server}.{credential.name}')}",
+        how=f"toolwright {_choose_command(credential)} "
+        + shlex.quote(f"{server}.{credential.name}"),
     )
+
+
+def _choose_command(credential: Credential) -> str:
+    """The command that gives a credential: a log-in where its description says that people log in
+    (RFC 6749 section 4.1, RFC 8628), else a secret that is set.
+    """
+    tokens = credential.tokens
+    people = tokens and (tokens.authorization_url or tokens.device_url or tokens.discovery)
+    return "login" if people else "secret set"
 
 
 def _name_location(credential: Credential) -> str:

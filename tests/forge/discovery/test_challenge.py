@@ -51,6 +51,11 @@ def test_without_any_hint_the_common_headers_are_guessed_and_said_to_be_guesses(
     assert "not said where it goes" in needs.render_question()
 
 
+def test_what_asks_for_a_token_may_be_logged_in_to_and_what_asks_for_a_key_not() -> None:
+    assert "`toolwright login http://h/api`" in asked("Bearer").render_question()
+    assert "login" not in asked('X-API-Key realm="PowerDNS"').render_question()
+
+
 @given(st.text(max_size=400), st.binary(max_size=400))
 def test_any_challenge_gives_a_bounded_question_without_control_characters(
     challenge: str, body: bytes
