@@ -59,6 +59,11 @@ class Call:
     def name(self) -> str:
         return f"{self.server}.{self.tool}"
 
+    @property
+    def has_vault_secret(self) -> bool:
+        """Whether one of the call's secrets could be added to the request from the vault."""
+        return bool(self.secret_places) and any(self.secret_places.values())
+
 
 @dataclass(frozen=True)
 class Done:

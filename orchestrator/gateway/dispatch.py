@@ -23,7 +23,6 @@ from orchestrator.gateway.record import CallRecorder, build_cancelled_outcome, f
 from orchestrator.gateway.secret_arguments import (
     find_secret_arguments,
     hide_outcome,
-    is_kept_by_vault,
     mark_secrets,
     render_unstored,
 )
@@ -107,7 +106,7 @@ class Dispatch:
             return add_note(reply, call.note)
         question = self.admission.build_question(call, member)
         ruling = judge_call(question)
-        if is_kept_by_vault(call) and (isinstance(ruling, Ask) or question.access == "write"):
+        if call.has_vault_secret and (isinstance(ruling, Ask) or question.access == "write"):
             ruling = Deny(render_unstored(call))
         ruling = self.admission.count_rule_use(identity, call, ruling)
         if isinstance(ruling, Deny):
@@ -199,7 +198,7 @@ class Dispatch:
             self.recorder.record_later(invocation, build_cancelled_outcome(call.tool, tape), tape)
             raise
         safe = hide_outcome(outcome, tape) if call.secrets else outcome
-        outcome = safe if is_kept_by_vault(call) else outcome
+        outcome = safe if call.has_vault_secret else outcome
         ended = self.recorder.record_later(invocation, safe, tape)
         if ended.failure is None:
             return Done(call, invocation.id, outcome, member.standing)
@@ -259,7 +258,7 @@ class Dispatch:
         with self.recorder.account_unrecorded(invocation):
             outcome = await self.execution.run_read(call, earlier, tape)
             safe = hide_outcome(outcome, tape) if call.secrets else outcome
-            outcome = safe if is_kept_by_vault(call) else outcome
+            outcome = safe if call.has_vault_secret else outcome
             self.recorder.record_later(invocation, safe, tape)
         if not outcome.ok:
             return None

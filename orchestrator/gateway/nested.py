@@ -18,7 +18,7 @@ from orchestrator.gateway.catalog import Catalog, RegisteredServer
 from orchestrator.gateway.composition import MAX_DEPTH
 from orchestrator.gateway.execute import Execution
 from orchestrator.gateway.record import CallRecorder
-from orchestrator.gateway.secret_arguments import is_kept_by_vault, render_unstored
+from orchestrator.gateway.secret_arguments import render_unstored
 from registry.models import Invocation, generate_id
 from sandbox.broker.broker import Broker
 from sandbox.broker.host.tools import (
@@ -173,7 +173,7 @@ class NestedCalls:
         question = self.admission.build_question(call, member)
         if question.access == "read":
             return await self._call_read(identity, call, request, member)
-        kept = is_kept_by_vault(call)
+        kept = call.has_vault_secret
         ruling = Deny(render_unstored(call)) if kept else judge_call(question)
         if isinstance(ruling, Deny) or writes is None:
             reason = ruling.reason if isinstance(ruling, Deny) else NO_WRITE

@@ -176,11 +176,6 @@ def list_secret_texts(call: Call) -> list[str]:
     return [text for values in found for text in _list_texts(list(values))]
 
 
-def is_kept_by_vault(call: Call) -> bool:
-    """Whether one of the call's secrets could be added to the request from the vault."""
-    return any(call.secret_places.values())
-
-
 def hide_arguments(call: Call) -> Mapping[str, Any]:
     """The arguments as a record may have them."""
     return put_values(call.arguments, dict.fromkeys(call.secret_places, MARK))
