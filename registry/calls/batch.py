@@ -34,8 +34,8 @@ class CallBatch:
     """Stores finished calls and updates the trust records, in the transaction of `connection`.
 
     A call that is stored as done already changes nothing. `notes` are (invocation id, payload) of
-    the audit rows to append; `recordings` are those of the new calls by id; `states` are the
-    servers' states before the group. Calls of the process below the serial `complete` have a row.
+    the audit rows to append; `recordings` are those of the new calls by id, which begin at
+    `recordings_begin` among all; `states` are the servers' states before the group. Calls of the process below the serial `complete` have a row.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class CallBatch:
         self.invocations = tuple(given)
         self.recordings: dict[str, bytes | None] = {}
         self._packed = recordings
+        self.recordings_begin = 0
         self._end: int | None = None
         self.states: dict[str, EntryState] = {}
         self.notes: list[tuple[str, Mapping[str, Any]]] = []
@@ -114,7 +115,7 @@ class CallBatch:
         """
         content = self.recordings[id] = self._packed[id]
         if self._end is None:
-            self._end = find_last_end(self._connection)
+            self._end = self.recordings_begin = find_last_end(self._connection)
         self._end += count_bytes(content)
         return {"recording": content and hash_recording(content), "recording_end": self._end}
 
@@ -140,10 +141,9 @@ class CallBatch:
             self._connection.execute(_INSERT, self._inserts)
         for row in self._updates:
             self._connection.execute(_UPDATE, {**row, "of_id": row["id"]})
-        for entry, operation in sorted(self._touched):
-            fresh = (entry, operation) in self._fresh
-            record = self._records[entry][operation]
-            standings.save_record(self._connection, entry, operation, record, fresh)
+        for fresh, touched in ((False, self._touched - self._fresh), (True, self._fresh)):
+            records = {of: self._records[of[0]][of[1]] for of in sorted(touched)}
+            standings.save_records(self._connection, records, fresh)
 
 
 def build_invocation_row(invocation: Invocation) -> dict[str, Any]:

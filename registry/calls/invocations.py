@@ -93,7 +93,7 @@ class CallTable(RecordingTable):
         recordings = pack_recordings(given) if self.recordings_bytes else {}
         with self._database.write() as connection:
             group = CallBatch(connection, given, recordings, now, complete)
-            self._enter_recordings(connection, group.recordings, now)
+            self._enter_recordings(connection, group.recordings, group.recordings_begin, now)
             self._append_audit_rows(connection, "invocation", group.notes, now)
             recorded = {id for id, _ in group.notes}
             examples.learn_calls(connection, (call for call in given if call.id in recorded), now)
