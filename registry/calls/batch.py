@@ -35,7 +35,8 @@ class CallBatch:
 
     A call that is stored as done already changes nothing. `notes` are (invocation id, payload) of
     the audit rows to append; `recordings` are those of the new calls by id, which begin at
-    `recordings_begin` among all; `states` are the servers' states before the group. Calls of the process below the serial `complete` have a row.
+    `recordings_begin` among all; `states` are the servers' states before the group. Calls of the
+    process below the serial `complete` have a row.
     """
 
     def __init__(
