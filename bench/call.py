@@ -1,12 +1,14 @@
 """The cost that the gateway adds to a call: CPU and time of `call_read` against the session itself.
 
-    python -m bench.call [--calls 2000] [--concurrent 1,8,64] [--peer 'COMMAND ...']
+    python -m venv FASTMCP && FASTMCP/bin/pip install 'fastmcp>=4'
+    python -m bench.call [--calls 2000] [--concurrent 1,8,64] [--fastmcp FASTMCP/bin/python]
+        [--peer 'COMMAND ...']
 
 Both ways lead to the same echo server in the same kind of container. `--concurrent` is how many
-calls wait for their answers at a time, one figure after the other in the same processes. `--peer`
-is a command that serves some other gateway to a comparable echo tool over stdio (its first tool is
-called), measured in the same run. CPU is that of the gateway's process (user and system), not of
-the container.
+calls wait for their answers at a time, one figure after the other in the same processes. In the
+same run are measured, with `--fastmcp`, FastMCP's proxy before such an echo server in a process of
+its own, and with `--peer` whatever a command serves over stdio (its first tool is called). CPU is
+that of the gateway's process (user and system), not of the container or the server behind it.
 """
 
 from __future__ import annotations
@@ -58,6 +60,24 @@ BUNDLE = Bundle(
     provenance=Provenance("bench", "0" * 64),
 )
 ARGUMENTS = {"text": "x" * 100}
+FASTMCP_ECHO = """from fastmcp import FastMCP
+
+server = FastMCP("echo")
+
+
+@server.tool
+def echo(text: str) -> dict[str, str]:
+    return {"text": text}
+
+
+server.run(show_banner=False)
+"""
+FASTMCP_PROXY = """import sys
+from fastmcp.server.server import create_proxy
+
+echo = {"command": sys.executable, "args": ["-c", sys.argv[1]]}
+create_proxy({"mcpServers": {"echo": echo}}).run(show_banner=False)
+"""
 
 
 @dataclass(frozen=True)
@@ -118,7 +138,7 @@ class Peer:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             message = json.loads(line)
-            if "result" in message:
+            if "method" not in message:
                 return message["id"], message["result"]
         raise SystemExit(f"{self._process.args!r} ended")
 
@@ -199,11 +219,12 @@ def measure_gateway(load: Load) -> list[Figures]:
     return measured
 
 
-def measure_other(command: str, load: Load) -> list[Figures]:
-    peer = Peer(shlex.split(command), dict(os.environ))
+def measure_other(
+    name: str, command: list[str], arguments: dict[str, Any], load: Load
+) -> list[Figures]:
+    peer = Peer(command, dict(os.environ))
     tool = peer.request("tools/list", {})["tools"][0]["name"]
-    call = {"name": tool, "arguments": {"n": 100}}
-    measured = measure_peer("peer", peer, call, load)
+    measured = measure_peer(name, peer, {"name": tool, "arguments": arguments}, load)
     peer.close()
     return measured
 
@@ -212,13 +233,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=2000)
     parser.add_argument("--concurrent", default="1", help="calls at a time, such as 1,8,64")
+    parser.add_argument("--fastmcp", help="the interpreter of FastMCP's environment")
     parser.add_argument("--peer", help="command of another gateway")
     args = parser.parse_args()
     load = Load(args.calls, tuple(map(int, args.concurrent.split(","))))
     direct = asyncio.run(measure_direct(load))
     rows = [direct, measure_gateway(load)]
+    if args.fastmcp:
+        command = [args.fastmcp, "-c", FASTMCP_PROXY, FASTMCP_ECHO]
+        rows.append(measure_other("FastMCP's proxy", command, ARGUMENTS, load))
     if args.peer:
-        rows.append(measure_other(args.peer, load))
+        rows.append(measure_other("peer", shlex.split(args.peer), {"n": 100}, load))
     print(f"{'':20}{'at once':>8}{'median ms':>11}{'p99 ms':>9}{'CPU us':>9}{'added CPU us':>14}")
     for least, *row in zip(direct, *rows, strict=True):
         for each in row:
