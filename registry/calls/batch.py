@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from registry import trust
 from registry.calls.recordings import Packed, count_bytes, find_last_end, hash_recording
 from registry.database import tables
 from registry.database.audit_chain import hash_call_content
 from registry.database.canonical import RowConverter, clean_text
+from registry.database.rows import insert_rows
 from registry.models import CallFailure, EntryState, Invocation
 from registry.servers import standings
 from registry.servers.standings import SERVER
@@ -26,7 +27,6 @@ TEXT = 20_000
 _STORED = select(tables.invocations.c.id, tables.invocations.c.state).where(
     tables.invocations.c.id.in_(bindparam("ids", expanding=True))
 )
-_INSERT = insert(tables.invocations)
 _UPDATE = update(tables.invocations).where(tables.invocations.c.id == bindparam("of_id"))
 
 
@@ -138,8 +138,7 @@ class CallBatch:
         return {"ordinal": ordinals[SERVER], "operation_ordinal": ordinals[invocation.tool]}
 
     def _save_rows(self) -> None:
-        if self._inserts:
-            self._connection.execute(_INSERT, self._inserts)
+        insert_rows(self._connection, tables.invocations, self._inserts)
         for row in self._updates:
             self._connection.execute(_UPDATE, {**row, "of_id": row["id"]})
         for fresh, touched in ((False, self._touched - self._fresh), (True, self._fresh)):

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
-from sqlalchemy import Column, Connection, bindparam, delete, func, insert, select
+from sqlalchemy import Column, Connection, bindparam, delete, func, select
 
 from registry.database import tables
 from registry.database.audit_chain import ARCHIVED, Repository
 from registry.database.engine import Database
+from registry.database.rows import insert_rows
 from registry.errors import RecordingMissing
 from registry.models import Invocation
 from sandbox.session.recording import CallRecording, pack_recording, unpack_recording
@@ -31,7 +32,6 @@ Packed = Mapping[str, bytes | None]
 
 # Built once: building these statements costs more than running them.
 _END = select(func.coalesce(func.max(tables.recordings.c.end), 0))
-_INSERT = insert(tables.recordings)
 _DROP = delete(tables.recordings).where(tables.recordings.c.end <= bindparam("up_to"))
 _NEWEST_ARCHIVE = (
     select(tables.audit.c.payload)
@@ -148,7 +148,7 @@ def insert_recordings(connection: Connection, content: Packed, begin: int) -> in
             {"invocation": id, "end": end, "content": content[id]}
             for id, end in zip(content, ends, strict=True)
         ]
-        connection.execute(_INSERT, rows)
+        insert_rows(connection, tables.recordings, rows)
     return sum(sizes.values())
 
 
