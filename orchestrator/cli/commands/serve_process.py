@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from dataclasses import dataclass
 
 import click
@@ -15,6 +16,10 @@ from orchestrator.processes.control_client import ensure_control
 from orchestrator.processes.listening import open_listener
 from orchestrator.settings import Settings, load_settings
 
+SWITCH_SECONDS = 0.0005
+"""How long a thread may keep the event loop waiting for the interpreter. Python's 5 ms would be
+added to each call that comes while a group of records is written.
+"""
 NO_TLS = (
     "This is plain HTTP: what passes over the network, the token too, can be read there. Put a "
     "proxy with TLS in front."
@@ -56,6 +61,7 @@ def show_address(engine: str | None, place: ListenAddress) -> None:
 
 
 async def _serve_stdio(settings: Settings, early: EarlyAnswers | None, with_control: bool) -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)
     async with open_app(settings, "serve", patient=True) as app:
         if with_control:
             ensure_control(settings)
@@ -63,6 +69,7 @@ async def _serve_stdio(settings: Settings, early: EarlyAnswers | None, with_cont
 
 
 async def _serve_http(settings: Settings, place: ListenAddress, with_control: bool) -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)
     # Loaded by name: over stdio nothing of it is needed.
     http_front = importlib.import_module("orchestrator.frontends.http")
     token, is_new = http_front.load_token(settings.http_token)
