@@ -181,7 +181,7 @@ def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
         await client.recorded()
         client.trace.end()
 
-    assert_short(counted(client, call), modules=41, functions=159)
+    assert_short(counted(client, call), modules=42, functions=158)
 
 
 def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
@@ -193,7 +193,7 @@ def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
         assert (await client.call("harbour.search_boats", query="a"))["status"] == 200
         client.trace.end()
 
-    assert_short(counted(client, call), modules=49, functions=177)
+    assert_short(counted(client, call), modules=50, functions=175)
 
 
 def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(
@@ -206,4 +206,4 @@ def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(
 def test_an_approved_write_is_short_from_the_pin_to_its_record(client: Client) -> None:
     """The PIN's file with its lock and its count, and the record, come on top."""
     passed = counted(client, partial(client.approved_write, "PIN"), BERTHS)
-    assert_short(passed, modules=68, functions=367)
+    assert_short(passed, modules=69, functions=368)
