@@ -357,7 +357,8 @@ def _parse_call(arguments: Arguments) -> Call:
 async def serve_stdio(app: App, early: EarlyAnswers | None = None) -> None:
     """Serve MCP on stdin and stdout until end of file, where `early` has answered until now."""
     server = build_front_server(app, "granted")
-    async with open_stdio(early) as (inbound, outbound):
+    front = ToolFront(app, "granted")
+    async with open_stdio(early, front.call_tool) as (inbound, outbound):
         await server.run(inbound, outbound, server.create_initialization_options())
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from orchestrator.app import App, open_app
 from orchestrator.approvals.decide import Decision, decide_with_pin
-from orchestrator.frontends.server import build_front_server
+from orchestrator.frontends.server import ToolFront, build_front_server
 from orchestrator.frontends.stdio import messages
 from orchestrator.settings import Settings, load_settings
 from registry.models import build_entry
@@ -93,7 +93,8 @@ class Client:
 async def serve(app: App, end: socket.socket) -> None:
     server = build_front_server(app)
     reader, writer = await asyncio.open_connection(sock=end)
-    async with messages(reader, writer) as (inbound, outbound):
+    call = ToolFront(app).call_tool
+    async with messages(reader, writer, call=call) as (inbound, outbound):
         await server.run(inbound, outbound, server.create_initialization_options())
     writer.close()
     await writer.wait_closed()
