@@ -169,7 +169,7 @@ def test_a_warm_call_that_computes_is_short(client: Client) -> None:
         assert await client.call("echo.echo", text="x") == {"text": "x"}
         client.trace.end()
 
-    assert_short(counted(client, call), modules=32, functions=103)
+    assert_short(counted(client, call), modules=33, functions=107)
 
 
 def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
@@ -182,7 +182,7 @@ def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
         await client.recorded()
         client.trace.end()
 
-    assert_short(counted(client, call), modules=42, functions=158)
+    assert_short(counted(client, call), modules=43, functions=163)
 
 
 def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
@@ -194,7 +194,7 @@ def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
         assert (await client.call("harbour.search_boats", query="a"))["status"] == 200
         client.trace.end()
 
-    assert_short(counted(client, call), modules=50, functions=175)
+    assert_short(counted(client, call), modules=51, functions=180)
 
 
 def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from orchestrator.frontends.server import Tell, build_low_level_server
+from orchestrator.frontends.server import Tell, ToolFront, build_low_level_server
 from orchestrator.frontends.shortcut import MAX_BRACKETS, read_plain_call
 from orchestrator.frontends.stdio import messages
 from orchestrator.frontends.tools import TOOLS
@@ -46,11 +46,18 @@ class Answerer:
                 self.ended.set()
         return self.given
 
-    async def answer_sdk(self, name: str, arguments: Any, tell: Tell) -> Any:
-        return await self.answer("SDK", name, arguments, tell)
-
     async def answer_directly(self, name: str, arguments: Any, tell: Tell) -> Any:
         return await self.answer("shortcut", name, arguments, tell)
+
+
+class SdkFront(ToolFront):
+    """The tools' answers as the SDK asks for them."""
+
+    def __init__(self, answerer: Answerer) -> None:
+        self._answerer = answerer
+
+    async def call_tool(self, name: str, arguments: Any, progress: Tell) -> Any:
+        return await self._answerer.answer("SDK", name, arguments, progress)
 
 
 @dataclass
@@ -76,7 +83,7 @@ class Client:
 @asynccontextmanager
 async def connected(answerer: Answerer, short: bool = True) -> AsyncIterator[Client]:
     ours, theirs = socket.socketpair()
-    server = build_low_level_server(TOOLS, answerer.answer_sdk, "t", lambda: "")
+    server = build_low_level_server(TOOLS, SdkFront(answerer), "t", lambda: "")
 
     async def serve() -> None:
         reader, writer = await asyncio.open_connection(sock=theirs)
