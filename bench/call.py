@@ -1,8 +1,8 @@
 """The cost that the gateway adds to a call: CPU and time of `call_read` against the session itself.
 
     python -m venv FASTMCP && FASTMCP/bin/pip install 'fastmcp>=4'
-    python -m bench.call [--calls 2000] [--concurrent 1,8,64] [--fastmcp FASTMCP/bin/python]
-        [--peer 'COMMAND ...']
+    python -m bench.call [--calls 2000] [--concurrent 1,8,64] [--bytes 100]
+        [--fastmcp FASTMCP/bin/python] [--peer 'COMMAND ...']
 
 Both ways lead to the same echo server in the same kind of container. `--concurrent` is how many
 calls wait for their answers at a time, one figure after the other in the same processes. In the
@@ -59,7 +59,6 @@ BUNDLE = Bundle(
     tools=(ToolDefinition("echo", "Echo a text.", TEXT, TEXT, "read"),),
     provenance=Provenance("bench", "0" * 64),
 )
-ARGUMENTS = {"text": "x" * 100}
 FASTMCP_ECHO = """from fastmcp import FastMCP
 
 server = FastMCP("echo")
@@ -86,6 +85,7 @@ class Load:
 
     calls: int
     concurrent: tuple[int, ...]
+    arguments: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -173,13 +173,13 @@ def measure_peer(name: str, peer: Peer, call: dict[str, Any], load: Load) -> lis
     return found
 
 
-async def measure_session(session: Session, calls: int, concurrent: int) -> list[float]:
+async def measure_session(session: Session, load: Load, calls: int, concurrent: int) -> list[float]:
     times = []
 
     async def call_in_turn(turns: int) -> None:
         for _ in range(turns):
             started = time.perf_counter()
-            await session.call("echo", ARGUMENTS)
+            await session.call("echo", load.arguments)
             times.append(time.perf_counter() - started)
 
     await asyncio.gather(*(call_in_turn(calls // concurrent) for _ in range(concurrent)))
@@ -193,11 +193,11 @@ async def measure_direct(load: Load) -> list[Figures]:
     async with DockerRunner(client, image.reference, ContainerLabels("bench", "bench")) as runner:
         broker = Broker(Policy(()), Cassette(()))
         async with runner.open(BUNDLE, broker) as session:
-            await measure_session(session, 50, 1)
+            await measure_session(session, load, 50, 1)
             found = []
             for concurrent in load.concurrent:
                 before = time.process_time()
-                times = await measure_session(session, load.calls, concurrent)
+                times = await measure_session(session, load, load.calls, concurrent)
                 cpu = time.process_time() - before
                 found.append(figures("session directly", concurrent, times, cpu))
     client.close()
@@ -213,7 +213,10 @@ def measure_gateway(load: Load) -> list[Figures]:
             Bundles(Path(scratch), store.servers).publish_bundle(BUNDLE, entry, (), None)
         command = [sys.executable, "-m", "orchestrator", "serve", "--no-control"]
         peer = Peer(command, environment)
-        call = {"name": "call_read", "arguments": {"tool": "echo.echo", "arguments": ARGUMENTS}}
+        call = {
+            "name": "call_read",
+            "arguments": {"tool": "echo.echo", "arguments": load.arguments},
+        }
         measured = measure_peer("call_read", peer, call, load)
         peer.close()
     return measured
@@ -233,15 +236,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=2000)
     parser.add_argument("--concurrent", default="1", help="calls at a time, such as 1,8,64")
+    parser.add_argument("--bytes", type=int, default=100, help="of the text that is echoed")
     parser.add_argument("--fastmcp", help="the interpreter of FastMCP's environment")
     parser.add_argument("--peer", help="command of another gateway")
     args = parser.parse_args()
-    load = Load(args.calls, tuple(map(int, args.concurrent.split(","))))
+    load = Load(args.calls, tuple(map(int, args.concurrent.split(","))), {"text": "x" * args.bytes})
     direct = asyncio.run(measure_direct(load))
     rows = [direct, measure_gateway(load)]
     if args.fastmcp:
         command = [args.fastmcp, "-c", FASTMCP_PROXY, FASTMCP_ECHO]
-        rows.append(measure_other("FastMCP's proxy", command, ARGUMENTS, load))
+        rows.append(measure_other("FastMCP's proxy", command, load.arguments, load))
     if args.peer:
         rows.append(measure_other("peer", shlex.split(args.peer), {"n": 100}, load))
     print(f"{'':20}{'at once':>8}{'median ms':>11}{'p99 ms':>9}{'CPU us':>9}{'added CPU us':>14}")

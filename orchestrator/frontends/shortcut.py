@@ -23,7 +23,7 @@ from mcp_types import methods
 from orchestrator.frontends.early import MessageId
 from sandbox import exactjson
 from sandbox.offload import INLINE_BYTES, run_beside
-from sandbox.sanitize import is_large
+from sandbox.sanitize import clean_json, is_clean_json, is_large
 
 TOOL = "call_read"
 _NAMED = b'"call_read"'
@@ -33,6 +33,8 @@ MAX_REASON = 300
 MAX_BRACKETS = 200
 """In a line, so that it is nested no deeper than the SDK's parser goes."""
 _RESULT_KEYS = frozenset({"content", "structuredContent", "isError", "_meta"})
+_CALL_KEYS = frozenset({"jsonrpc", "id", "method", "params"})
+_PARAMS_KEYS = frozenset({"name", "arguments"})
 _RESERVED = "io.modelcontextprotocol/"
 
 Tell = Callable[[float, float | None, str], Awaitable[None]]
@@ -51,7 +53,7 @@ class PlainCall:
 
 
 class Shortcut:
-    """Answers by `call` on `writer`, whose lines are whole ones."""
+    """Answers by `call`, whose results it cleans, on `writer`, whose lines are whole ones."""
 
     def __init__(self, call: Caller, writer: asyncio.StreamWriter) -> None:
         self._call, self._writer = call, writer
@@ -147,20 +149,22 @@ def read_plain_call(line: bytes) -> PlainCall | None:
         message = exactjson.loads(line)
     except (ValueError, RecursionError):
         return None
-    match message:
-        case {
-            "jsonrpc": "2.0",
-            "id": identity,
-            "method": "tools/call",
-            "params": {"name": "call_read", "arguments": dict(arguments), **rest},
-            **others,
-        } if _is_id(identity) and not others and rest.keys() <= {"_meta"}:
-            meta = rest.get("_meta", {})
-            if not isinstance(meta, dict) or any(key.startswith(_RESERVED) for key in meta):
-                return None
-            token = meta.get("progressToken")
-            return PlainCall(identity, arguments, token) if token is None or _is_id(token) else None
-    return None
+    if not isinstance(message, dict) or message.keys() != _CALL_KEYS:
+        return None
+    identity, params = message["id"], message["params"]
+    if message["jsonrpc"] != "2.0" or message["method"] != "tools/call" or not _is_id(identity):
+        return None
+    if not isinstance(params, dict) or not _PARAMS_KEYS <= params.keys() <= _PARAMS_KEYS | {
+        "_meta"
+    }:
+        return None
+    arguments, meta = params["arguments"], params.get("_meta", {})
+    if params["name"] != TOOL or not isinstance(arguments, dict) or not isinstance(meta, dict):
+        return None
+    if any(key.startswith(_RESERVED) for key in meta):
+        return None
+    token = meta.get("progressToken")
+    return PlainCall(identity, arguments, token) if token is None or _is_id(token) else None
 
 
 def _is_id(given: object) -> bool:
@@ -168,8 +172,8 @@ def _is_id(given: object) -> bool:
 
 
 def _write_result(identity: MessageId, result: Mapping[str, Any], version: str) -> bytes:
-    """The line of an answer in a version of the protocol. Raises MCPError for a result that no
-    client could read.
+    """The line of an answer in a version of the protocol, cleaned. Raises MCPError for a result
+    that no client could read.
     """
     if not _is_plain_result(result):
         try:
@@ -177,7 +181,10 @@ def _write_result(identity: MessageId, result: Mapping[str, Any], version: str) 
         except ValueError as error:
             log.error("a result is none", reason=repr(error)[:MAX_REASON])
             raise MCPError(types.INTERNAL_ERROR, "Handler returned an invalid result") from error
-    return exactjson.dumps({"jsonrpc": "2.0", "id": identity, "result": result}) + b"\n"
+    written = exactjson.dumps(result)
+    if not is_clean_json(written):
+        written = exactjson.dumps(clean_json(result))
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (exactjson.dumps(identity), written)
 
 
 def _is_plain_result(result: Mapping[str, Any]) -> bool:

@@ -59,6 +59,10 @@ class ReadSessions:
         if self._given.setdefault(bundle.name, given) != given:
             self._given[bundle.name] = given
             await self.drop_sessions(bundle.name)
+        warm = self._warm.get(key)
+        if warm is not None and not warm.ended:
+            warm.busy += 1
+            return warm
         async with self._opening.setdefault(key, asyncio.Lock()):
             warm = self._warm.get(key)
             if warm is not None and warm.ended:

@@ -93,7 +93,7 @@ class Client:
 async def serve(app: App, end: socket.socket) -> None:
     server = build_front_server(app)
     reader, writer = await asyncio.open_connection(sock=end)
-    call = ToolFront(app).call_tool
+    call = ToolFront(app).answer_uncleaned
     async with messages(reader, writer, call=call) as (inbound, outbound):
         await server.run(inbound, outbound, server.create_initialization_options())
     writer.close()

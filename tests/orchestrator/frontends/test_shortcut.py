@@ -17,6 +17,7 @@ from orchestrator.frontends.server import Tell, ToolFront, build_low_level_serve
 from orchestrator.frontends.shortcut import MAX_BRACKETS, read_plain_call
 from orchestrator.frontends.stdio import messages
 from orchestrator.frontends.tools import TOOLS
+from sandbox.sanitize import clean_json
 
 TEXT = {"type": "text", "text": "é\u2028"}
 CALL = {"name": "call_read", "arguments": {"tool": "a.b"}}
@@ -57,7 +58,7 @@ class SdkFront(ToolFront):
         self._answerer = answerer
 
     async def call_tool(self, name: str, arguments: Any, progress: Tell) -> Any:
-        return await self._answerer.answer("SDK", name, arguments, progress)
+        return clean_json(await self._answerer.answer("SDK", name, arguments, progress))
 
 
 @dataclass
@@ -261,3 +262,12 @@ def test_a_second_call_of_an_id_that_is_under_way_is_answered_too() -> None:
         assert answerer.ways == ["shortcut", "SDK"]
 
     asyncio.run(work())
+
+
+def test_nothing_invisible_reaches_a_client() -> None:
+    hidden = {"type": "text", "text": "a\u200b\x1b[1mb\U000e0041\x7f"}
+    given = {"content": [hidden], "structuredContent": {"k\u200b": ["\u202ex"]}}
+    read, ways = ask(given, True)
+    assert ways == ["shortcut"]
+    cleaned = {"content": [{"type": "text", "text": "ab"}], "structuredContent": {"k": ["x"]}}
+    assert read[-1]["result"] == cleaned
