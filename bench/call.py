@@ -46,17 +46,19 @@ SERVER = """from toolwright import tool
 
 
 @tool
-def echo(text):
-    return {"text": text}
+def echo(text, times=1):
+    return {"text": text * times}
 """
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+TEXT = {"type": "string"}
+TAKES = {"type": "object", "properties": {"text": TEXT, "times": {"type": "integer"}}}
+GIVES = {"type": "object", "properties": {"text": TEXT}, "required": ["text"]}
 BUNDLE = Bundle(
     name="echo",
     version=1,
     title="Echo",
     base_url="http://127.0.0.1:9",
     source_code=SERVER,
-    tools=(ToolDefinition("echo", "Echo a text.", TEXT, TEXT, "read"),),
+    tools=(ToolDefinition("echo", "Echo a text.", TAKES, GIVES, "read"),),
     provenance=Provenance("bench", "0" * 64),
 )
 FASTMCP_ECHO = """from fastmcp import FastMCP
@@ -65,8 +67,8 @@ server = FastMCP("echo")
 
 
 @server.tool
-def echo(text: str) -> dict[str, str]:
-    return {"text": text}
+def echo(text: str, times: int = 1) -> dict[str, str]:
+    return {"text": text * times}
 
 
 server.run(show_banner=False)
@@ -236,11 +238,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=2000)
     parser.add_argument("--concurrent", default="1", help="calls at a time, such as 1,8,64")
-    parser.add_argument("--bytes", type=int, default=100, help="of the text that is echoed")
+    parser.add_argument("--bytes", type=int, default=100, help="of the text that is answered")
     parser.add_argument("--fastmcp", help="the interpreter of FastMCP's environment")
     parser.add_argument("--peer", help="command of another gateway")
     args = parser.parse_args()
-    load = Load(args.calls, tuple(map(int, args.concurrent.split(","))), {"text": "x" * args.bytes})
+    load = Load(
+        args.calls,
+        tuple(map(int, args.concurrent.split(","))),
+        {"text": "x" * 100, "times": args.bytes // 100},
+    )
     direct = asyncio.run(measure_direct(load))
     rows = [direct, measure_gateway(load)]
     if args.fastmcp:
