@@ -1,10 +1,14 @@
 """The cost that the gateway adds to a call: CPU and time of `call_read` against the session itself.
 
-    python -m bench.call [--calls 2000] [--peer 'COMMAND ...']
+    python -m venv FASTMCP && FASTMCP/bin/pip install 'fastmcp>=4'
+    python -m bench.call [--calls 2000] [--concurrent 1,8,64] [--bytes 100]
+        [--fastmcp FASTMCP/bin/python] [--peer 'COMMAND ...']
 
-Both ways lead to the same echo server in the same kind of container. `--peer` is a command that
-serves some other gateway to a comparable echo tool over stdio (its first tool is called), measured
-in the same run. CPU is that of the gateway's process (user and system), not of the container.
+Both ways lead to the same echo server in the same kind of container. `--concurrent` is how many
+calls wait for their answers at a time, one figure after the other in the same processes. In the
+same run are measured, with `--fastmcp`, FastMCP's proxy before such an echo server in a process of
+its own, and with `--peer` whatever a command serves over stdio (its first tool is called). CPU is
+that of the gateway's process (user and system), not of the container or the server behind it.
 """
 
 from __future__ import annotations
@@ -20,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,31 +39,61 @@ from sandbox.broker.cassette import Cassette
 from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
 from sandbox.engines.docker.engine import ContainerLabels, DockerRunner, connect_engine
 from sandbox.engines.docker.image import find_base_image
+from sandbox.session.interface import Session
 from sandbox.wire.policy import Policy
 
 SERVER = """from toolwright import tool
 
 
 @tool
-def echo(text):
-    return {"text": text}
+def echo(text, times=1):
+    return {"text": text * times}
 """
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+TEXT = {"type": "string"}
+TAKES = {"type": "object", "properties": {"text": TEXT, "times": {"type": "integer"}}}
+GIVES = {"type": "object", "properties": {"text": TEXT}, "required": ["text"]}
 BUNDLE = Bundle(
     name="echo",
     version=1,
     title="Echo",
     base_url="http://127.0.0.1:9",
     source_code=SERVER,
-    tools=(ToolDefinition("echo", "Echo a text.", TEXT, TEXT, "read"),),
+    tools=(ToolDefinition("echo", "Echo a text.", TAKES, GIVES, "read"),),
     provenance=Provenance("bench", "0" * 64),
 )
-ARGUMENTS = {"text": "x" * 100}
+FASTMCP_ECHO = """from fastmcp import FastMCP
+
+server = FastMCP("echo")
+
+
+@server.tool
+def echo(text: str, times: int = 1) -> dict[str, str]:
+    return {"text": text * times}
+
+
+server.run(show_banner=False)
+"""
+FASTMCP_PROXY = """import sys
+from fastmcp.server.server import create_proxy
+
+echo = {"command": sys.executable, "args": ["-c", sys.argv[1]]}
+create_proxy({"mcpServers": {"echo": echo}}).run(show_banner=False)
+"""
+
+
+@dataclass(frozen=True)
+class Load:
+    """So many calls, of which so many are under way at a time, one figure after the other."""
+
+    calls: int
+    concurrent: tuple[int, ...]
+    arguments: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Figures:
     name: str
+    concurrent: int
     median_ms: float
     p99_ms: float
     cpu_us: float
@@ -79,13 +112,36 @@ class Peer:
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def request(self, method: str, params: dict[str, Any]) -> Any:
+        asked = self._ask(method, params)
+        answered, result = self._receive()
+        assert asked == answered
+        return result
+
+    def measure(self, params: dict[str, Any], calls: int, concurrent: int) -> list[float]:
+        """The seconds of each of so many `tools/call`, of which some are always under way."""
+        begun: dict[int, float] = {}
+        times = []
+        for number in range(calls + concurrent):
+            if number < calls:
+                started = time.perf_counter()
+                begun[self._ask("tools/call", params)] = started
+            if number >= concurrent:
+                answered, result = self._receive()
+                assert not result.get("isError"), result
+                times.append(time.perf_counter() - begun.pop(answered))
+        return times
+
+    def _ask(self, method: str, params: dict[str, Any]) -> int:
         identity = next(self._ids)
         self._send({"jsonrpc": "2.0", "id": identity, "method": method, "params": params})
+        return identity
+
+    def _receive(self) -> tuple[int, Any]:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             message = json.loads(line)
-            if message.get("id") == identity:
-                return message["result"]
+            if "method" not in message:
+                return message["id"], message["result"]
         raise SystemExit(f"{self._process.args!r} ended")
 
     def cpu(self) -> float:
@@ -103,43 +159,54 @@ class Peer:
         self._process.stdin.flush()
 
 
-def figures(name: str, times: list[float], cpu: float) -> Figures:
+def figures(name: str, concurrent: int, times: list[float], cpu: float) -> Figures:
     ordered = sorted(times)
-    p99 = ordered[int(len(ordered) * 0.99)]
-    return Figures(name, statistics.median(times) * 1e3, p99 * 1e3, cpu / len(times) * 1e6)
+    p99, count = ordered[int(len(ordered) * 0.99)], len(times)
+    return Figures(name, concurrent, statistics.median(times) * 1e3, p99 * 1e3, cpu / count * 1e6)
 
 
-def measure_peer(name: str, peer: Peer, call: Callable[[], Any], calls: int) -> Figures:
-    for _ in range(50):
-        call()
-    before, times = peer.cpu(), []
-    for _ in range(calls):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return figures(name, times, peer.cpu() - before)
+def measure_peer(name: str, peer: Peer, call: dict[str, Any], load: Load) -> list[Figures]:
+    peer.measure(call, 50, 1)
+    found = []
+    for concurrent in load.concurrent:
+        before = peer.cpu()
+        times = peer.measure(call, load.calls, concurrent)
+        found.append(figures(name, concurrent, times, peer.cpu() - before))
+    return found
 
 
-async def measure_direct(calls: int) -> Figures:
+async def measure_session(session: Session, load: Load, calls: int, concurrent: int) -> list[float]:
+    times = []
+
+    async def call_in_turn(turns: int) -> None:
+        for _ in range(turns):
+            started = time.perf_counter()
+            await session.call("echo", load.arguments)
+            times.append(time.perf_counter() - started)
+
+    await asyncio.gather(*(call_in_turn(calls // concurrent) for _ in range(concurrent)))
+    return times
+
+
+async def measure_direct(load: Load) -> list[Figures]:
     client = connect_engine()
     image = find_base_image(client)
     assert image is not None, "run `toolwright setup` first"
     async with DockerRunner(client, image.reference, ContainerLabels("bench", "bench")) as runner:
         broker = Broker(Policy(()), Cassette(()))
         async with runner.open(BUNDLE, broker) as session:
-            for _ in range(50):
-                await session.call("echo", ARGUMENTS)
-            before, times = time.process_time(), []
-            for _ in range(calls):
-                started = time.perf_counter()
-                await session.call("echo", ARGUMENTS)
-                times.append(time.perf_counter() - started)
-            cpu = time.process_time() - before
+            await measure_session(session, load, 50, 1)
+            found = []
+            for concurrent in load.concurrent:
+                before = time.process_time()
+                times = await measure_session(session, load, load.calls, concurrent)
+                cpu = time.process_time() - before
+                found.append(figures("session directly", concurrent, times, cpu))
     client.close()
-    return figures("session directly", times, cpu)
+    return found
 
 
-def measure_gateway(calls: int) -> Figures:
+def measure_gateway(load: Load) -> list[Figures]:
     with tempfile.TemporaryDirectory() as scratch:
         environment = {**os.environ, "TOOLWRIGHT_HOME": scratch, "PYTHONPATH": os.getcwd()}
         settings = load_settings(environment)
@@ -148,17 +215,21 @@ def measure_gateway(calls: int) -> Figures:
             Bundles(Path(scratch), store.servers).publish_bundle(BUNDLE, entry, (), None)
         command = [sys.executable, "-m", "orchestrator", "serve", "--no-control"]
         peer = Peer(command, environment)
-        call = {"name": "call_read", "arguments": {"tool": "echo.echo", "arguments": ARGUMENTS}}
-        measured = measure_peer("call_read", peer, lambda: peer.request("tools/call", call), calls)
+        call = {
+            "name": "call_read",
+            "arguments": {"tool": "echo.echo", "arguments": load.arguments},
+        }
+        measured = measure_peer("call_read", peer, call, load)
         peer.close()
     return measured
 
 
-def measure_other(command: str, calls: int) -> Figures:
-    peer = Peer(shlex.split(command), dict(os.environ))
+def measure_other(
+    name: str, command: list[str], arguments: dict[str, Any], load: Load
+) -> list[Figures]:
+    peer = Peer(command, dict(os.environ))
     tool = peer.request("tools/list", {})["tools"][0]["name"]
-    call = {"name": tool, "arguments": {"n": 100}}
-    measured = measure_peer("peer", peer, lambda: peer.request("tools/call", call), calls)
+    measured = measure_peer(name, peer, {"name": tool, "arguments": arguments}, load)
     peer.close()
     return measured
 
@@ -166,15 +237,29 @@ def measure_other(command: str, calls: int) -> Figures:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--concurrent", default="1", help="calls at a time, such as 1,8,64")
+    parser.add_argument("--bytes", type=int, default=100, help="of the text that is answered")
+    parser.add_argument("--fastmcp", help="the interpreter of FastMCP's environment")
     parser.add_argument("--peer", help="command of another gateway")
     args = parser.parse_args()
-    rows = [asyncio.run(measure_direct(args.calls)), measure_gateway(args.calls)]
+    load = Load(
+        args.calls,
+        tuple(map(int, args.concurrent.split(","))),
+        {"text": "x" * 100, "times": args.bytes // 100},
+    )
+    direct = asyncio.run(measure_direct(load))
+    rows = [direct, measure_gateway(load)]
+    if args.fastmcp:
+        command = [args.fastmcp, "-c", FASTMCP_PROXY, FASTMCP_ECHO]
+        rows.append(measure_other("FastMCP's proxy", command, load.arguments, load))
     if args.peer:
-        rows.append(measure_other(args.peer, args.calls))
-    print(f"{'':20}{'median ms':>11}{'p99 ms':>9}{'CPU us':>9}{'added CPU us':>14}")
-    for row in rows:
-        added = row.cpu_us - rows[0].cpu_us
-        print(f"{row.name:20}{row.median_ms:11.2f}{row.p99_ms:9.2f}{row.cpu_us:9.0f}{added:14.0f}")
+        rows.append(measure_other("peer", shlex.split(args.peer), {"n": 100}, load))
+    print(f"{'':20}{'at once':>8}{'median ms':>11}{'p99 ms':>9}{'CPU us':>9}{'added CPU us':>14}")
+    for least, *row in zip(direct, *rows, strict=True):
+        for each in row:
+            times = f"{each.median_ms:11.2f}{each.p99_ms:9.2f}{each.cpu_us:9.0f}"
+            added = each.cpu_us - least.cpu_us
+            print(f"{each.name:20}{each.concurrent:8}{times}{added:14.0f}")
 
 
 if __name__ == "__main__":

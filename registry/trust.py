@@ -168,7 +168,9 @@ def record_observation(record: TrustRecord, seen: Observation) -> TrustRecord:
     """
     good = seen.fault == ""
     letter = DECIDED.get(seen.fault, "")
-    after = replace(
+    of_version = seen.version == record.version
+    of_ladder = of_version and seen.counted
+    return replace(
         record,
         total=record.total + 1,
         successful=record.successful + good,
@@ -176,18 +178,11 @@ def record_observation(record: TrustRecord, seen: Observation) -> TrustRecord:
         latency_total_ms=record.latency_total_ms + seen.latency_ms,
         last_failure=record.last_failure if good else seen.at,
         last_failure_reason=record.last_failure_reason if good else seen.reason,
-    )
-    if seen.version != record.version:
-        return after
-    after = replace(after, recent=(record.recent + letter)[-WINDOW:])
-    if not seen.counted:
-        return after
-    return replace(
-        after,
-        ordinal=record.ordinal + 1,
-        window=(record.window + letter)[-WINDOW:],
-        ladder_successes=record.ladder_successes + good,
-        version_successes=record.version_successes + good,
+        recent=(record.recent + letter)[-WINDOW:] if of_version else record.recent,
+        ordinal=record.ordinal + of_ladder,
+        window=(record.window + letter)[-WINDOW:] if of_ladder else record.window,
+        ladder_successes=record.ladder_successes + (good and of_ladder),
+        version_successes=record.version_successes + (good and of_ladder),
     )
 
 

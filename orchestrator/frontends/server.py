@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,7 +38,7 @@ from sandbox.bundle.apispec import Access
 from sandbox.errors import SandboxError
 from sandbox.sanitize import clean_json, is_large
 from sandbox.schemas.validator import get_checker
-from sandbox.wire.notifications import ProgressNotice
+from sandbox.wire.notifications import Hearer, ProgressNotice
 
 Tell = Callable[[float, float | None, str], Awaitable[None]]
 
@@ -106,7 +105,7 @@ class ToolFront:
         """The result of one tool, without anything that its reader would not see. Raises KeyError
         for a name that is not one of the seven.
         """
-        result = await self._answer(name, arguments, progress)
+        result = await self.answer_uncleaned(name, arguments, progress)
         clean: Result = (
             await asyncio.to_thread(clean_json, result) if is_large(result) else clean_json(result)
         )
@@ -126,7 +125,8 @@ class ToolFront:
         result: Result = await asyncio.to_thread(clean_json, views.build_forge_result(job))
         return result
 
-    async def _answer(self, name: str, arguments: Arguments, progress: Tell) -> Result:
+    async def answer_uncleaned(self, name: str, arguments: Arguments, progress: Tell) -> Result:
+        """The same for who cleans the result where it is written."""
         tool = self._tools[name]
         problem = self._checkers[name].find_problem(arguments)
         if problem:
@@ -147,7 +147,7 @@ class ToolFront:
         self, access: Access, arguments: Arguments, progress: Tell
     ) -> Result:
         relay = ProgressRelay(progress)
-        call = replace(_parse_call(arguments), heard=relay.queue_progress)
+        call = _parse_call(arguments, relay.queue_progress)
         member = self._app.roster.find_server(call.server, call.tool)
         if member.tools[call.tool].access != access:
             other = "call_write" if access == "read" else "call_read"
@@ -340,7 +340,7 @@ async def _tell_nobody(done: float, total: float | None, message: str) -> None:
     return None
 
 
-def _parse_call(arguments: Arguments) -> Call:
+def _parse_call(arguments: Arguments, heard: Hearer) -> Call:
     parts = split_tool_name(arguments["tool"])
     if parts is None:
         raise RowNotFound("tool", arguments["tool"])
@@ -351,13 +351,15 @@ def _parse_call(arguments: Arguments) -> Call:
         task=arguments.get("task", ""),
         reason=arguments.get("reason", ""),
         session=arguments.get("session", ""),
+        heard=heard,
     )
 
 
 async def serve_stdio(app: App, early: EarlyAnswers | None = None) -> None:
     """Serve MCP on stdin and stdout until end of file, where `early` has answered until now."""
     server = build_front_server(app, "granted")
-    async with open_stdio(early) as (inbound, outbound):
+    front = ToolFront(app, "granted")
+    async with open_stdio(early, front.answer_uncleaned) as (inbound, outbound):
         await server.run(inbound, outbound, server.create_initialization_options())
 
 

@@ -21,6 +21,7 @@ from mcp.shared.message import SessionMessage
 
 from orchestrator.frontends.early import EarlyAnswers, MessageId, Taken
 from orchestrator.frontends.pipes import require_pipes
+from orchestrator.frontends.shortcut import Caller, Shortcut
 from sandbox.offload import INLINE_BYTES, run_beside
 from sandbox.sanitize import is_large
 
@@ -32,9 +33,11 @@ Streams = tuple[
 
 
 @asynccontextmanager
-async def open_stdio(early: EarlyAnswers | None = None) -> AsyncIterator[Streams]:
+async def open_stdio(
+    early: EarlyAnswers | None = None, call: Caller | None = None
+) -> AsyncIterator[Streams]:
     """The streams that `mcp.server.lowlevel.Server.run` wants. Ends at end of file. `early` has
-    answered on them until here.
+    answered on them until here; plain calls of `call_read` are answered by `call`.
 
     Raises OrchestratorError where nobody is at the other end.
     """
@@ -42,7 +45,7 @@ async def open_stdio(early: EarlyAnswers | None = None) -> AsyncIterator[Streams
     taken = early.stop() if early else Taken()
     source, sink = _take_descriptor(0, os.devnull), _take_descriptor(1, None)
     reader, writer = await _connect_pipes(source, sink, taken.unread)
-    async with messages(reader, writer, taken.answered) as streams:
+    async with messages(reader, writer, taken.answered, call) as streams:
         yield streams
 
 
@@ -51,11 +54,13 @@ async def messages(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     answered: Collection[MessageId] = (),
+    call: Caller | None = None,
 ) -> AsyncIterator[Streams]:
     """The same over any pair of byte streams, a message a line. The first answer to each request
     that is `answered` already is not written.
     """
     silent = set(answered)
+    shortcut = Shortcut(call, writer) if call else None
     to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outbound, from_server = anyio.create_memory_object_stream[SessionMessage](0)
 
@@ -64,10 +69,14 @@ async def messages(
     async def read() -> None:
         async with to_server:
             while line := await _read_line(reader):
+                if shortcut and shortcut.take_line(line):
+                    continue
                 try:
                     parse = partial(validate, line, by_name=False)
                     large = len(line) > INLINE_BYTES
                     message = await run_beside(parse) if large else parse()
+                    if shortcut:
+                        shortcut.note_message(message)
                     await to_server.send(SessionMessage(message))
                 except ValueError as error:
                     await to_server.send(error)
@@ -78,6 +87,8 @@ async def messages(
         async with from_server:
             async for message in from_server:
                 said = message.message
+                if shortcut:
+                    shortcut.note_answer(said)
                 if isinstance(said, types.JSONRPCResponse) and said.id in silent:
                     silent.discard(said.id)
                     continue
@@ -92,7 +103,11 @@ async def messages(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read)
         tasks.start_soon(write)
-        yield inbound, outbound
+        try:
+            yield inbound, outbound
+        finally:
+            if shortcut:
+                await shortcut.close()
         tasks.cancel_scope.cancel()
 
 

@@ -23,6 +23,8 @@ from registry.trust import Standing
 GROUP_SECONDS = 0.02
 RETRY_SECONDS = 1.0
 CLOSE_SECONDS = 5.0
+MAX_BEHIND = 1_000
+"""Ended calls that wait for their rows; no read begins beyond them."""
 MAX_WAITING = 10_000
 MAX_REASON = 300
 
@@ -31,7 +33,9 @@ log = structlog.get_logger()
 
 @dataclass
 class CallWriter:
-    """Writes finished reads in groups, at most 20 ms late; a SIGKILL may lose those.
+    """Writes finished reads in groups, in their order. The rows of a read are begun 20 ms after its
+    answer at the latest; a SIGKILL may lose it until their transaction is on disk. No read begins
+    while what ended before cannot be stored (`find_backlog`).
 
     `recorded` is told each server's new standing, `stored` each call once it is on disk. Every call
     that begins is numbered, and the audit's rows say up to which number all have one: `audit
@@ -45,6 +49,10 @@ class CallWriter:
     _waiting: list[Invocation] = field(default_factory=list)
     _accounts: list[tuple[Invocation, str]] = field(default_factory=list)
     _flush: asyncio.Task[None] | None = None
+    _oldest: float = 0.0
+    """When the first of those that wait ended, on the event loop's clock."""
+    _unusable: str = ""
+    """Why the last group could not be stored."""
     _begun: int = 0
     _without_row: dict[int, None] = field(default_factory=dict)
     """Serials of calls that have begun and have no row yet, in ascending order."""
@@ -55,7 +63,17 @@ class CallWriter:
         self._without_row[self._begun] = None
         return self._begun
 
+    def find_backlog(self) -> str:
+        """Why no read may begin now: what ended before is not stored. "" where one may."""
+        if self._unusable:
+            return f"earlier calls could not be recorded yet: {self._unusable}"
+        if len(self._waiting) >= MAX_BEHIND:
+            return f"{len(self._waiting)} earlier calls wait to be recorded; call again in a moment"
+        return ""
+
     def queue_call(self, invocation: Invocation) -> None:
+        if not self._waiting:
+            self._oldest = asyncio.get_running_loop().time()
         self._waiting.append(invocation)
         self._start_flush()
 
@@ -112,11 +130,14 @@ class CallWriter:
 
     async def _flush_groups(self) -> None:
         while self._waiting or self._accounts:
-            await asyncio.sleep(GROUP_SECONDS)
+            age = asyncio.get_running_loop().time() - self._oldest
+            await asyncio.sleep(GROUP_SECONDS - age if self._waiting else GROUP_SECONDS)
             if self._accounts:
                 await self._flush_accounts()
             group, self._waiting = self._waiting, []
             left = await self._store_group(group) if group else []
+            if not left:
+                self._unusable = ""
             if left or self._accounts:
                 # A full disk may have room again; what was called must not be lost meanwhile. What
                 # the calls took in is too much to hold in memory for so long.
@@ -134,14 +155,16 @@ class CallWriter:
                 self.store.calls.record_many, group, time.time(), self._complete
             )
         except DatabaseUnusable as error:
-            log.error("calls not recorded yet", reason=str(error), calls=len(group))
+            self._unusable = str(error)
+            log.error("calls not recorded yet", reason=self._unusable, calls=len(group))
             return group
         except Exception as error:
             log.error("a group of calls cannot be stored", reason=repr(error)[:MAX_REASON])
             for number, invocation in enumerate(group):
                 try:
                     await self._store_single(invocation)
-                except DatabaseUnusable:
+                except DatabaseUnusable as unusable:
+                    self._unusable = str(unusable)
                     return group[number:]
             return []
         for invocation, standing in zip(group, standings, strict=True):

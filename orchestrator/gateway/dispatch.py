@@ -112,6 +112,10 @@ class Dispatch:
         if isinstance(ruling, Deny):
             self.ledger.note_refusal("refused", call, ruling.reason)
             return RefusedCall(call, await self._explain_ruling(ruling, member))
+        # A read is answered before it is recorded: what could not be recorded is not begun. Of that
+        # there is no audit row either. A write finds out when its intent is stored.
+        if question.access == "read" and (backlog := self.ledger.find_backlog()):
+            return RefusedCall(call, backlog)
         invocation = self.recorder.begin_call(identity, call, member.entry, question.access)
         if isinstance(ruling, Ask):
             with self.recorder.account_unrecorded(invocation):

@@ -50,15 +50,21 @@ class ReadSessions:
     _warm: dict[Key, WarmSession] = field(default_factory=dict)
     _opening: dict[Key, asyncio.Lock] = field(default_factory=dict)
     _given: dict[str, frozenset[object]] = field(default_factory=dict)
+    _keys: dict[str, tuple[Bundle, Key]] = field(default_factory=dict)
+    """The bundle of each server that was lent last, with its key."""
 
     async def lend_session(self, bundle: Bundle) -> WarmSession:
         """A running session with the bundle, never one from before something was granted to its
         server or taken away. Raises what `Runner.open` raises.
         """
-        key, given = _build_key(bundle), self.given(bundle)
+        key, given = self._find_key(bundle), self.given(bundle)
         if self._given.setdefault(bundle.name, given) != given:
             self._given[bundle.name] = given
             await self.drop_sessions(bundle.name)
+        warm = self._warm.get(key)
+        if warm is not None and not warm.ended:
+            warm.busy += 1
+            return warm
         async with self._opening.setdefault(key, asyncio.Lock()):
             warm = self._warm.get(key)
             if warm is not None and warm.ended:
@@ -91,6 +97,13 @@ class ReadSessions:
     @property
     def count(self) -> int:
         return len(self._warm)
+
+    def _find_key(self, bundle: Bundle) -> Key:
+        """Made anew only for another bundle: it takes as long as all else of a warm lending."""
+        known = self._keys.get(bundle.name)
+        if known is None or known[0] is not bundle:
+            known = self._keys[bundle.name] = bundle, _build_key(bundle)
+        return known[1]
 
     async def _open_session(self, bundle: Bundle) -> WarmSession:
         stack = AsyncExitStack()

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from registry import trust
 from registry.calls.recordings import Packed, count_bytes, find_last_end, hash_recording
 from registry.database import tables
 from registry.database.audit_chain import hash_call_content
 from registry.database.canonical import RowConverter, clean_text
+from registry.database.rows import insert_rows
 from registry.models import CallFailure, EntryState, Invocation
 from registry.servers import standings
 from registry.servers.standings import SERVER
@@ -26,7 +27,6 @@ TEXT = 20_000
 _STORED = select(tables.invocations.c.id, tables.invocations.c.state).where(
     tables.invocations.c.id.in_(bindparam("ids", expanding=True))
 )
-_INSERT = insert(tables.invocations)
 _UPDATE = update(tables.invocations).where(tables.invocations.c.id == bindparam("of_id"))
 
 
@@ -34,8 +34,9 @@ class CallBatch:
     """Stores finished calls and updates the trust records, in the transaction of `connection`.
 
     A call that is stored as done already changes nothing. `notes` are (invocation id, payload) of
-    the audit rows to append; `recordings` are those of the new calls by id; `states` are the
-    servers' states before the group. Calls of the process below the serial `complete` have a row.
+    the audit rows to append; `recordings` are those of the new calls by id, which begin at
+    `recordings_begin` among all; `states` are the servers' states before the group. Calls of the
+    process below the serial `complete` have a row.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class CallBatch:
         self.invocations = tuple(given)
         self.recordings: dict[str, bytes | None] = {}
         self._packed = recordings
+        self.recordings_begin = 0
         self._end: int | None = None
         self.states: dict[str, EntryState] = {}
         self.notes: list[tuple[str, Mapping[str, Any]]] = []
@@ -114,7 +116,7 @@ class CallBatch:
         """
         content = self.recordings[id] = self._packed[id]
         if self._end is None:
-            self._end = find_last_end(self._connection)
+            self._end = self.recordings_begin = find_last_end(self._connection)
         self._end += count_bytes(content)
         return {"recording": content and hash_recording(content), "recording_end": self._end}
 
@@ -136,14 +138,12 @@ class CallBatch:
         return {"ordinal": ordinals[SERVER], "operation_ordinal": ordinals[invocation.tool]}
 
     def _save_rows(self) -> None:
-        if self._inserts:
-            self._connection.execute(_INSERT, self._inserts)
+        insert_rows(self._connection, tables.invocations, self._inserts)
         for row in self._updates:
             self._connection.execute(_UPDATE, {**row, "of_id": row["id"]})
-        for entry, operation in sorted(self._touched):
-            fresh = (entry, operation) in self._fresh
-            record = self._records[entry][operation]
-            standings.save_record(self._connection, entry, operation, record, fresh)
+        for fresh, touched in ((False, self._touched - self._fresh), (True, self._fresh)):
+            records = {of: self._records[of[0]][of[1]] for of in sorted(touched)}
+            standings.save_records(self._connection, records, fresh)
 
 
 def build_invocation_row(invocation: Invocation) -> dict[str, Any]:

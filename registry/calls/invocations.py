@@ -128,16 +128,15 @@ class CallTable(RecordingTable):
         recordings = pack_recordings(given) if self.recordings_bytes else {}
         with self._database.write() as connection:
             group = CallBatch(connection, given, recordings, now, complete)
-            self._enter_recordings(connection, group.recordings, now)
+            self._enter_recordings(connection, group.recordings, group.recordings_begin, now)
             self._append_audit_rows(connection, "invocation", group.notes, now)
             recorded = {id for id, _ in group.notes}
             examples.learn_calls(connection, (call for call in given if call.id in recorded), now)
-            for name in group.list_entries():
-                standing, state = group.compute_standing(name), group.states[name]
+            after = {name: group.compute_standing(name) for name in group.list_entries()}
+            for name, standing in after.items():
+                state = group.states[name]
                 self._quarantine_if_degraded(connection, name, state, standing, now)
-            return tuple(
-                group.compute_standing(invocation.entry) for invocation in group.invocations
-            )
+            return tuple(after[invocation.entry] for invocation in group.invocations)
 
     def mark_wrong(self, id: str, by: str, now: float, reason: str = "") -> Standing:
         """Count a success as a failure, because a person found its result wrong.

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
-from sqlalchemy import Column, Connection, bindparam, delete, func, insert, select
+from sqlalchemy import Column, Connection, bindparam, delete, func, select
 
 from registry.database import tables
 from registry.database.audit_chain import ARCHIVED, Repository
 from registry.database.engine import Database
+from registry.database.rows import insert_rows
 from registry.errors import RecordingMissing
 from registry.models import Invocation
 from sandbox.session.recording import CallRecording, pack_recording, unpack_recording
@@ -30,8 +31,7 @@ Packed = Mapping[str, bytes | None]
 """Packed recordings by invocation id; None for one that is too large to keep."""
 
 # Built once: building these statements costs more than running them.
-_END = select(func.coalesce(func.max(tables.recordings.c.end), 0)).scalar_subquery()
-_INSERT = insert(tables.recordings)
+_END = select(func.coalesce(func.max(tables.recordings.c.end), 0))
 _DROP = delete(tables.recordings).where(tables.recordings.c.end <= bindparam("up_to"))
 _NEWEST_ARCHIVE = (
     select(tables.audit.c.payload)
@@ -68,8 +68,10 @@ class RecordingTable(Repository):
         # Bytes since the oldest were dropped last. A process that has just begun drops first.
         self._written = math.inf
 
-    def _enter_recordings(self, connection: Connection, content: Packed, now: float) -> None:
-        self._written += insert_recordings(connection, content)
+    def _enter_recordings(
+        self, connection: Connection, content: Packed, begin: int, now: float
+    ) -> None:
+        self._written += insert_recordings(connection, content, begin)
         if content and self._written * SLICES >= self.recordings_bytes:
             up_to, dropped = drop_oldest(connection, self.recordings_bytes)
             self._written = 0.0
@@ -136,17 +138,17 @@ def hash_recording(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def insert_recordings(connection: Connection, content: Packed) -> int:
-    """Store recordings. Returns the bytes that they count for."""
+def insert_recordings(connection: Connection, content: Packed, begin: int) -> int:
+    """Store recordings from `begin` on (`find_last_end`). Returns the bytes that they count for."""
     sizes = {id: count_bytes(recording) for id, recording in content.items()}
     if content:
-        ends = accumulate(sizes.values(), initial=find_last_end(connection))
+        ends = accumulate(sizes.values(), initial=begin)
         next(ends)
         rows = [
             {"invocation": id, "end": end, "content": content[id]}
             for id, end in zip(content, ends, strict=True)
         ]
-        connection.execute(_INSERT, rows)
+        insert_rows(connection, tables.recordings, rows)
     return sum(sizes.values())
 
 
@@ -159,7 +161,7 @@ def find_last_end(connection: Connection) -> int:
     """The `end` of the newest recording, where the next one begins; taken from the newest archive
     where no recording is left in the database.
     """
-    end = int(connection.execute(select(_END)).scalar_one())
+    end = int(connection.execute(_END).scalar_one())
     if end:
         return end
     said = connection.execute(_NEWEST_ARCHIVE).scalar()
@@ -170,7 +172,7 @@ def drop_oldest(connection: Connection, limit: int) -> tuple[int, int]:
     """Drop the oldest recordings, keeping the newest `limit` bytes. Returns the `end` up to which
     they were dropped and their number.
     """
-    up_to = int(connection.execute(select(_END)).scalar_one()) - limit
+    up_to = int(connection.execute(_END).scalar_one()) - limit
     return up_to, connection.execute(_DROP, {"up_to": up_to}).rowcount
 
 

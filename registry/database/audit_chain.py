@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select
+from sqlalchemy import Connection, RowMapping, bindparam, func, select
 
 from registry.database import tables
 from registry.database.canonical import clean_text, hash_text, to_canonical_json
 from registry.database.engine import Database
+from registry.database.rows import insert_rows
 from registry.models import AuditRow
 
 GENESIS = "0" * 64
@@ -47,7 +48,6 @@ CONTENT = (
 """Columns of a call's row that its audit row covers with a digest."""
 COLUMNS = tuple(tables.audit.c[field.name] for field in fields(AuditRow))
 _WRITTEN = tuple(field.name for field in fields(AuditRow) if field.name != "id")
-_INSERT = insert(tables.audit)
 _LAST = (
     select(tables.audit.c.sequence, tables.audit.c.hash)
     .where(tables.audit.c.chain == bindparam("of_chain"))
@@ -120,8 +120,7 @@ class Repository:
             )
             previous = hash_row(row)
             rows.append({name: getattr(row, name) for name in _WRITTEN} | {"hash": previous})
-        if rows:
-            connection.execute(_INSERT, rows)
+        insert_rows(connection, tables.audit, rows)
 
 
 def _write_payload(payload: Mapping[str, Any]) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from registry.database import tables
@@ -28,6 +31,13 @@ _UPDATE = update(tables.trust).where(
     tables.trust.c.entry == bindparam("of_entry"),
     tables.trust.c.operation == bindparam("of_operation"),
 )
+_OF_SERVER = (
+    select(tables.trust).where(tables.trust.c.entry == bindparam("entry")).with_for_update()
+)
+_OF_OPERATIONS = _OF_SERVER.where(
+    tables.trust.c.operation.in_(bindparam("operations", expanding=True))
+)
+_STATE = select(tables.entries.c.state).where(tables.entries.c.name == bindparam("entry"))
 
 
 class StandingTable(Repository):
@@ -70,10 +80,10 @@ def start_records(connection: Connection, entry: str, version: int) -> None:
 
 def load_records(connection: Connection, entry: str, *operations: str) -> dict[str, TrustRecord]:
     """The records of a server by operation; only of those named, where any are."""
-    query = select(tables.trust).where(tables.trust.c.entry == entry)
+    query, given = _OF_SERVER, dict[str, Any](entry=entry)
     if operations:
-        query = query.where(tables.trust.c.operation.in_(operations))
-    rows = connection.execute(query.with_for_update()).mappings()
+        query, given["operations"] = _OF_OPERATIONS, operations
+    rows = connection.execute(query, given).mappings()
     return {row["operation"]: _parse_record(row) for row in rows}
 
 
@@ -103,14 +113,24 @@ def find_refusing_tools(connection: Connection) -> dict[str, tuple[str, ...]]:
 def save_record(
     connection: Connection, entry: str, operation: str, record: TrustRecord, fresh: bool
 ) -> None:
-    values = {
-        **vars(record),
-        "last_failure_reason": clean_text(record.last_failure_reason, _REASON),
-    }
-    if fresh:
-        connection.execute(_INSERT, {"entry": entry, "operation": operation, **values})
-    else:
-        connection.execute(_UPDATE, {"of_entry": entry, "of_operation": operation, **values})
+    save_records(connection, {(entry, operation): record}, fresh)
+
+
+def save_records(
+    connection: Connection, records: Mapping[tuple[str, str], TrustRecord], fresh: bool
+) -> None:
+    """Store records by (server, operation), all of which are `fresh` or none."""
+    keys = ("entry", "operation") if fresh else ("of_entry", "of_operation")
+    rows = [
+        {
+            **dict(zip(keys, of, strict=True)),
+            **vars(record),
+            "last_failure_reason": clean_text(record.last_failure_reason, _REASON),
+        }
+        for of, record in records.items()
+    ]
+    if rows:
+        connection.execute(_INSERT if fresh else _UPDATE, rows)
 
 
 def create_blank_record(server: TrustRecord) -> TrustRecord:
@@ -130,8 +150,7 @@ def load_standing(
 
 def load_state(connection: Connection, entry: str) -> EntryState:
     """The state of a server inside a transaction. Raises Unknown."""
-    query = select(tables.entries.c.state).where(tables.entries.c.name == entry)
-    state: EntryState | None = connection.execute(query).scalar()
+    state: EntryState | None = connection.execute(_STATE, {"entry": entry}).scalar()
     if state is None:
         raise RowNotFound("server", entry)
     return state

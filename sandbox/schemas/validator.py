@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -23,6 +23,7 @@ from sandbox import exactjson
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import BRANCHES, COMBINING, REFERENCES
 from sandbox.schemas.patterns import compile_linear
+from sandbox.schemas.quick import Acceptor, compile_acceptor
 from sandbox.schemas.steps import Exhausted, StepBudget, current_budget, spending
 
 MAX_REASON = 300
@@ -49,11 +50,17 @@ class SchemaChecker:
     """A compiled schema, taken as plain JSON Schema."""
 
     def __init__(self, schema: Mapping[str, Any] | bool) -> None:
-        self._validator = _CHECKING(schema)
+        self._schema, self._validator = schema, _CHECKING(schema)
 
     def find_problem(self, instance: Any) -> SchemaViolation | None:
         """What is wrong with the instance, or None. An inapplicable schema is a problem."""
+        if self._accept is not None and self._accept(instance):
+            return None
         return find_problem(self._validator, instance, StepBudget(instance), best_match)
+
+    @cached_property
+    def _accept(self) -> Acceptor | None:
+        return compile_acceptor(self._schema)
 
 
 @lru_cache(maxsize=4096)

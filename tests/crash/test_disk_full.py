@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,10 @@ def test_calls_on_a_full_disk_are_refused_or_recorded_later(
         disk.fill()
         read = client.value("call_read", tool="harbour.list_berths")
         assert read["status"] == 200
+        # Once it is known that this one has no room, none is begun.
+        again = until(lambda: _find_refusal(client.call("call_read", tool="harbour.list_berths")))
+        assert "earlier calls could not be recorded yet" in again
+        assert "free space on its disk" in again
         for asked in (
             client.call("call_write", tool="harbour.book_berth", arguments=BOOKING),
             client.call("forge", task="x", source=api.url, name="second"),
@@ -63,6 +68,10 @@ def test_calls_on_a_full_disk_are_refused_or_recorded_later(
     assert api.received("POST") == []
     assert [entry["tool_id"] for entry in small.listed()] == ["harbour"]
     assert small.troubles() == []
+
+
+def _find_refusal(result: Mapping[str, Any]) -> str:
+    return str(result["content"][0]["text"]) if result.get("isError") else ""
 
 
 def test_commands_on_a_full_disk_say_so_in_a_line_and_change_nothing(

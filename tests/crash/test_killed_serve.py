@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -13,8 +14,16 @@ from tests.crash.documents import OBJECT, described, reading
 from tests.crash.installation import Installation, until
 from tests.crash.slowapi import slow_api
 from tests.crash.victim import finished, idled
+from tests.engine.samples import bundle
 from tests.world.site import Page, site
 
+COUNT = """
+from toolwright import tool
+
+@tool
+def count():
+    return {"berths": 12}
+"""
 Process = subprocess.Popen[bytes]
 
 
@@ -26,6 +35,10 @@ def close(process: Process) -> None:
     """What a client does that ends in order."""
     assert process.stdin is not None
     process.stdin.close()
+
+
+def terminate(process: Process) -> None:
+    process.terminate()
 
 
 @pytest.mark.parametrize(("end", "place"), [(kill, "/a"), (close, "/openapi.json")])
@@ -79,6 +92,20 @@ def test_a_write_that_is_on_its_way_when_serve_ends_is_sent_once_and_known(
     with installation.store() as store:
         assert store.approvals.get(identity).state == state
         assert [call.state for call in store.calls.find()] == [state]
+    assert installation.troubles() == []
+
+
+@pytest.mark.parametrize("end", [close, terminate])
+def test_a_read_is_recorded_whose_client_ends_serve_at_once(
+    end: Callable[[Process], None], installation: Installation
+) -> None:
+    installation.put(bundle(COUNT, "count", pure=True))
+    with served(installation) as client:
+        answer = client.call("call_read", tool="sample.count", arguments={})
+        end(client.process)
+        assert client.process.wait() in (0, 128 + signal.SIGTERM)
+    with installation.store() as store:
+        assert [call.id for call in store.calls.find()] == [answer["_meta"]["toolwright"]["call"]]
     assert installation.troubles() == []
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from orchestrator.app import App, open_app
 from orchestrator.approvals.decide import Decision, decide_with_pin
-from orchestrator.frontends.server import build_front_server
+from orchestrator.frontends.server import ToolFront, build_front_server
 from orchestrator.frontends.stdio import messages
 from orchestrator.settings import Settings, load_settings
 from registry.models import build_entry
@@ -93,7 +93,8 @@ class Client:
 async def serve(app: App, end: socket.socket) -> None:
     server = build_front_server(app)
     reader, writer = await asyncio.open_connection(sock=end)
-    async with messages(reader, writer) as (inbound, outbound):
+    call = ToolFront(app).answer_uncleaned
+    async with messages(reader, writer, call=call) as (inbound, outbound):
         await server.run(inbound, outbound, server.create_initialization_options())
     writer.close()
     await writer.wait_closed()
@@ -168,7 +169,7 @@ def test_a_warm_call_that_computes_is_short(client: Client) -> None:
         assert await client.call("echo.echo", text="x") == {"text": "x"}
         client.trace.end()
 
-    assert_short(counted(client, call), modules=32, functions=103)
+    assert_short(counted(client, call), modules=33, functions=107)
 
 
 def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
@@ -181,7 +182,7 @@ def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
         await client.recorded()
         client.trace.end()
 
-    assert_short(counted(client, call), modules=41, functions=159)
+    assert_short(counted(client, call), modules=43, functions=163)
 
 
 def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
@@ -193,7 +194,7 @@ def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
         assert (await client.call("harbour.search_boats", query="a"))["status"] == 200
         client.trace.end()
 
-    assert_short(counted(client, call), modules=49, functions=177)
+    assert_short(counted(client, call), modules=51, functions=180)
 
 
 def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(
@@ -206,4 +207,4 @@ def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(
 def test_an_approved_write_is_short_from_the_pin_to_its_record(client: Client) -> None:
     """The PIN's file with its lock and its count, and the record, come on top."""
     passed = counted(client, partial(client.approved_write, "PIN"), BERTHS)
-    assert_short(passed, modules=68, functions=367)
+    assert_short(passed, modules=69, functions=368)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.sanitize import clean_json, clean_text, strip_unprintable
+from sandbox import exactjson
+from sandbox.sanitize import clean_json, clean_text, is_clean_json, strip_unprintable
 
 
 @pytest.mark.parametrize(
@@ -73,3 +74,22 @@ def test_tag_characters_are_what_unicode_calls_format_characters() -> None:
 def test_what_is_unprintable_is_stripped_wherever_it_stands_and_letters_stay() -> None:
     assert strip_unprintable("zöné 日本 ½\n") == "zöné 日本 ½\n"
     assert strip_unprintable("a\x00b\u200bc\u202ed\u2028e\ue000f") == "abcdef"
+
+
+@given(st.dictionaries(st.text(), st.lists(st.text())))
+@settings(max_examples=50)
+def test_what_is_said_to_be_clean_json_is_what_cleaning_leaves_as_it_is(
+    value: dict[str, list[str]],
+) -> None:
+    if is_clean_json(exactjson.dumps(value)):
+        assert clean_json(value) is value
+
+
+@pytest.mark.parametrize("letter", [*map(chr, range(32)), "\x7f", "\u200b", "\u2028", "\U000e0041"])
+def test_clean_json_is_told_by_how_it_is_written(letter: str) -> None:
+    value = {"a": [f"b{letter}c"]}
+    assert is_clean_json(exactjson.dumps(value)) == (clean_json(value) is value)
+
+
+def test_ordinary_words_are_clean_json() -> None:
+    assert is_clean_json(exactjson.dumps({"text": 'a "quoted" line\n\tand \\ é 船', "n": [1.5]}))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
+import signal
+import sys
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -15,6 +20,8 @@ from orchestrator.processes.control_client import ensure_control
 from orchestrator.processes.listening import open_listener
 from orchestrator.settings import Settings, load_settings
 
+SWITCH_SECONDS = 0.0005
+"""How long a thread may keep the event loop waiting for the interpreter."""
 NO_TLS = (
     "This is plain HTTP: what passes over the network, the token too, can be read there. Put a "
     "proxy with TLS in front."
@@ -37,13 +44,13 @@ class ListenAddress:
 @report_errors
 def serve_stdio_process(engine: str | None, early: EarlyAnswers | None, with_control: bool) -> None:
     """Serve stdin and stdout until end of file, where `early` has answered until now."""
-    run_coroutine(_serve_stdio(load_settings(engine=engine), early, with_control))
+    _run_until_told(_serve_stdio(load_settings(engine=engine), early, with_control))
 
 
 @report_errors
 def serve_http_process(engine: str | None, place: ListenAddress, with_control: bool) -> None:
     """Serve streamable HTTP at that address until the process is told to end."""
-    run_coroutine(_serve_http(load_settings(engine=engine), place, with_control))
+    _run_until_told(_serve_http(load_settings(engine=engine), place, with_control))
 
 
 @report_errors
@@ -53,6 +60,23 @@ def show_address(engine: str | None, place: ListenAddress) -> None:
     token, _ = http_front.load_token(load_settings(engine=engine).http_token)
     click.echo(http_front.build_url(place.host, place.port))
     click.echo(f"Authorization: Bearer {token}")
+
+
+def _run_until_told(serving: Coroutine[Any, Any, None]) -> None:
+    """Serve; SIGTERM ends it as the end of its input does, with every call recorded."""
+
+    async def serve() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        loop.add_signal_handler(signal.SIGTERM, task.cancel)
+        # Python's own would add its 5 ms to each call that comes while records are written.
+        sys.setswitchinterval(SWITCH_SECONDS)
+        await serving
+
+    try:
+        run_coroutine(serve())
+    except asyncio.CancelledError:
+        raise SystemExit(128 + signal.SIGTERM) from None
 
 
 async def _serve_stdio(settings: Settings, early: EarlyAnswers | None, with_control: bool) -> None:

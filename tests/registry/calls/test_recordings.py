@@ -15,7 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, select
 
-from registry.calls.recordings import ROW_BYTES, StoredRecording, drop_oldest, insert_recordings
+from registry.calls.recordings import (
+    ROW_BYTES,
+    StoredRecording,
+    drop_oldest,
+    find_last_end,
+    insert_recordings,
+)
 from registry.database import tables
 from registry.database.canonical import to_canonical_json
 from registry.errors import RecordingMissing
@@ -137,7 +143,8 @@ def test_what_is_kept_is_the_newest_and_never_much_more_than_the_limit(
         tables.recordings.create(connection)
         tables.audit.create(connection)
         for number, size in enumerate(sizes):
-            insert_recordings(connection, {f"{number:03}": bytes(size)})
+            begin = find_last_end(connection)
+            insert_recordings(connection, {f"{number:03}": bytes(size)}, begin)
             drop_oldest(connection, limit)
         rows = connection.execute(select(tables.recordings.c.invocation)).scalars()
         left = sorted(map(int, rows))

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from orchestrator.frontends.tools import TOOLS
 from sandbox.schemas.directional import DirectionalValidator
+from sandbox.schemas.quick import compile_acceptor
 from sandbox.schemas.steps import STEPS, STEPS_PER_VALUE
 from sandbox.schemas.validator import get_checker
 
@@ -139,3 +141,89 @@ def test_properties_are_checked_as_the_standard_validator_checks_them(
     is_valid = Draft202012Validator(whole).is_valid(instance)
     assert (get_checker(whole).find_problem(instance) is None) is is_valid
     assert DirectionalValidator({"named": named}, "request").accepts(schema, instance) is is_valid
+
+
+NUMBERS = st.sampled_from([-1, 0, 1, 2, 1.0, 1.5, 2**80])
+
+
+def plain_schemas() -> st.SearchStrategy[Any]:
+    """Schemas of the keywords that are read quickly, with values of the wrong kind among them."""
+    limits = st.sampled_from([0, 1, 2, True])
+    leaf = st.one_of(
+        st.sampled_from([True, {}, {"title": "t"}, {"type": "boolean"}, {"type": "null"}]),
+        st.fixed_dictionaries(
+            {"type": st.sampled_from(["integer", "number"])},
+            optional={"minimum": NUMBERS, "maximum": NUMBERS, "format": st.just("int32")},
+        ),
+        st.fixed_dictionaries(
+            {"type": st.just("string")},
+            optional={
+                "minLength": limits,
+                "maxLength": limits,
+                "enum": st.sampled_from([["a"], ["a", None], []]),
+                "pattern": st.just("^a"),
+            },
+        ),
+    )
+    return st.recursive(leaf, plain_holders, max_leaves=5)
+
+
+def plain_holders(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    names = st.sampled_from(["a", "b"])
+    return st.one_of(
+        st.fixed_dictionaries(
+            {"type": st.just("object")},
+            optional={
+                "properties": st.dictionaries(names, inner, max_size=2),
+                "required": st.lists(names, max_size=2, unique=True),
+                "additionalProperties": st.one_of(st.booleans(), inner),
+            },
+        ),
+        st.fixed_dictionaries(
+            {"type": st.just("array")},
+            optional={"items": inner, "minItems": st.just(1), "maxItems": st.just(1)},
+        ),
+    )
+
+
+def values() -> st.SearchStrategy[Any]:
+    leaf = st.one_of(NUMBERS, st.sampled_from([True, None, "", "a", "éé", "abc"]))
+    return st.recursive(
+        leaf,
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=2),
+            st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=2),
+        ),
+        max_leaves=4,
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(plain_schemas(), values())
+def test_a_value_is_taken_quickly_only_where_the_standard_validator_takes_it(
+    schema: Any, instance: Any
+) -> None:
+    accept = compile_acceptor(schema)
+    if accept is not None and accept(instance):
+        assert Draft202012Validator(schema).is_valid(instance)
+
+
+@pytest.mark.parametrize(
+    ("schema", "instance"),
+    [
+        (next(t for t in TOOLS if t["name"] == "call_read")["inputSchema"], {"tool": "a.b"}),
+        ({"type": "object", "properties": {"a": {"type": "number", "minimum": 0}}}, {"a": 1.5}),
+        ({"type": "array", "items": {"type": "string", "enum": ["a"]}}, ["a", "a"]),
+    ],
+)
+def test_a_plain_value_is_taken_quickly(schema: dict[str, Any], instance: Any) -> None:
+    accept = compile_acceptor(schema)
+    assert accept is not None
+    assert accept(instance)
+
+
+def test_a_schema_that_is_nested_deeply_is_left_to_the_validator() -> None:
+    schema: Any = {"type": "string"}
+    for _ in range(2_000):
+        schema = {"type": "array", "items": schema}
+    assert compile_acceptor(schema) is None
