@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from orchestrator.control.access import ControlAccess
+from orchestrator.control.commands import run_command
 from orchestrator.control.logins import LoginSession
 from orchestrator.control.middleware import read_body
 from orchestrator.control.page import render_panels, sign_forms
@@ -25,6 +23,7 @@ from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
 from orchestrator.views import encode_job
 from registry.models import ENDED_JOBS, Job, generate_id
+from registry.servers.bundles import Bundles
 from registry.store import Store
 
 LOOK_SECONDS = 0.2
@@ -49,6 +48,10 @@ class PageConsole:
     store: Store
     access: ControlAccess
     watchers: int = 0
+    _shelf: Bundles = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._shelf = Bundles(self.settings.home, self.store.servers)
 
     async def stream_events(self, request: Request) -> Response:
         """Server-sent events: the parts of a room as HTML by name, at once and as they change:
@@ -83,7 +86,9 @@ class PageConsole:
                 seen = await asyncio.to_thread(self.store.signals.read_data_version)
                 if seen != version:
                     version = seen
-                    parts = await asyncio.to_thread(render_panels, self.store, place, self.settings)
+                    parts = await asyncio.to_thread(
+                        render_panels, self.store, place, self.settings, self._shelf
+                    )
                     changed = {
                         name: sign_forms(html, session)
                         for name, html in parts.items()
@@ -158,26 +163,8 @@ class PageConsole:
         return JSONResponse(told)
 
     def _run_replay(self, identity: str) -> dict[str, Any]:
-        command = [sys.executable, "-m", "orchestrator", "replay", identity, "--json"]
-        environment = {**os.environ, "TOOLWRIGHT_HOME": str(self.settings.home)}
-        try:
-            ran = subprocess.run(
-                command,
-                env=environment,
-                capture_output=True,
-                timeout=REPLAY_SECONDS,
-                stdin=subprocess.DEVNULL,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return {"error": f"the replay took longer than {REPLAY_SECONDS:g} s"}
-        try:
-            said = json.loads(ran.stdout)
-        except ValueError:
-            return {"error": ran.stderr.decode("utf-8", "replace")[-1000:]}
-        if not isinstance(said, dict) or "error" in said:
-            return said if isinstance(said, dict) else {"told": str(said)}
-        return {**said, "told": render_replay(identity, said)}
+        said = run_command(self.settings, "replay", identity, "--json", seconds=REPLAY_SECONDS)
+        return said if "error" in said else {**said, "told": render_replay(identity, said)}
 
     async def search_records(self, request: Request) -> Response:
         """The latest calls and audit rows that hold a text, a line each."""

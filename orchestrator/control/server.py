@@ -46,6 +46,7 @@ from orchestrator.control.notify.announcer import Announcer
 from orchestrator.control.page import LOGGED_OUT, render_notice, render_page
 from orchestrator.control.plain import WAIT_SECONDS, Act, PlainPage
 from orchestrator.control.rooms.place import parse_place
+from orchestrator.control.trying import ToolTrial
 from orchestrator.errors import OrchestratorError
 from orchestrator.processes.kill import KillReport, freeze_everything, kill_until_gone
 from orchestrator.settings import Settings
@@ -97,6 +98,7 @@ class ControlPlane:
 
     def build_application(self) -> Starlette:
         console = PageConsole(self.settings, self.store, self._access)
+        trial = ToolTrial(self.settings, self.store)
         plain = PlainPage(self._access, self.store, self._list_plain_acts())
         return Starlette(
             routes=[
@@ -117,6 +119,11 @@ class ControlPlane:
                 Route("/jobs/{id}/allow", self._guard_endpoint(self.allow_job), methods=["POST"]),
                 Route(
                     "/calls/{id}/wrong", self._guard_endpoint(console.mark_wrong), methods=["POST"]
+                ),
+                Route(
+                    "/servers/{server}/tools/{tool}/call",
+                    self._guard_endpoint(trial.call_tool),
+                    methods=["POST"],
                 ),
                 Route("/replay/{id}", self._guard_endpoint(console.replay_call), methods=["POST"]),
                 Route("/audit/verify", self._guard_endpoint(self.verify_audit), methods=["POST"]),

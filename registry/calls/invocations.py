@@ -51,8 +51,18 @@ class CallQuery:
     """
 
     server: str = ""
+    tool: str = ""
     outcome: str = ""
     text: str = ""
+
+
+@dataclass(frozen=True)
+class CallOutcome:
+    """What became of one ended call of a server: `fault` as `registry.trust.judge_fault` says."""
+
+    started: float
+    version: int
+    fault: trust.Fault
 
 
 @dataclass(frozen=True)
@@ -204,6 +214,22 @@ class CallTable(RecordingTable):
         with self._database.read() as connection:
             return tuple(_parse_row(row) for row in connection.execute(query).mappings())
 
+    def find_outcomes(self, entry: str, limit: int) -> tuple[CallOutcome, ...]:
+        """The outcomes of a server's newest ended calls, oldest first, without what they hold."""
+        calls = tables.invocations.c
+        query = (
+            select(calls.started, calls.version, calls.failure_kind, calls.disputed)
+            .where(calls.entry == entry, calls.state == "done")
+            .order_by(calls.sequence.desc())
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            found = [
+                CallOutcome(row.started, row.version, _judge_row(row.failure_kind, row.disputed))
+                for row in connection.execute(query)
+            ]
+        return tuple(reversed(found))
+
     def count_by_hour(self, since: float) -> tuple[CallCount, ...]:
         """The ended calls begun since a moment by the hour, of the newest COUNTED, oldest first."""
         invocations = tables.invocations
@@ -285,11 +311,17 @@ def _overturn_success(connection: Connection, row: RowMapping, now: float, reaso
         standings.save_record(connection, row["entry"], operation, after, fresh=False)
 
 
+def _judge_row(failure_kind: str | None, disputed: bool) -> trust.Fault:
+    return "server" if disputed else trust.judge_fault(failure_kind or "")
+
+
 def _build_conditions(wanted: CallQuery) -> Iterator[ColumnElement[bool]]:
     calls = tables.invocations.c
     good = (calls.state == "done") & calls.failure_kind.is_(None) & not_(calls.disputed)
     if wanted.server:
         yield calls.entry == wanted.server
+    if wanted.tool:
+        yield calls.tool == wanted.tool
     if wanted.outcome == "ok":
         yield good
     elif wanted.outcome == "failed":

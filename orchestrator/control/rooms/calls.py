@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
 from orchestrator.control.markup import (
@@ -32,9 +33,15 @@ def render_filter(store: Store, place: Place) -> str:
     )
     outcomes = _render_options(OUTCOMES, place, "outcome")
     text = escape(place.get_filter("text"))
+    tool = place.get_filter("tool")
+    only = (
+        f'<label>Tool <input name="tool" maxlength="40" value="{escape(tool)}"></label>'
+        if tool
+        else ""
+    )
     return (
         f'<form class="filter" method="get" action="{build_address("calls")}">'
-        f"<label>Server <select name='server'>{servers}</select></label>"
+        f"<label>Server <select name='server'>{servers}</select></label>{only}"
         f"<label>Outcome <select name='outcome'>{outcomes}</select></label>"
         f'<label>Text <input name="text" maxlength="200" value="{text}"></label>'
         "<button>Filter</button></form>"
@@ -54,6 +61,7 @@ def render_calls(store: Store, place: Place) -> str:
     """One page of the calls that pass the filters, newest first."""
     wanted = CallQuery(
         server=place.get_filter("server"),
+        tool=place.get_filter("tool"),
         outcome=place.get_filter("outcome"),
         text=place.get_filter("text"),
     )
@@ -90,6 +98,17 @@ def _render_row(call: Invocation) -> tuple[str, ...]:
         escape_text(call.task, 80),
         f'<a href="{escape(build_address("calls", call.id))}">{escape_text(call.id)}</a>',
     )
+
+
+def render_call_list(calls: Iterable[Invocation]) -> str:
+    """Calls as lines, each with a button to mark it wrong."""
+    lines = "".join(
+        f"<li>{escape_text(call.tool)}: {render_outcome(call)} {render_time(call.started)} "
+        f'<a href="{escape(build_address("calls", call.id))}">{escape_text(call.id)}</a>'
+        f"{render_mark_wrong(call)}</li>"
+        for call in calls
+    )
+    return f'<ul class="plain">{lines}</ul>' if lines else render_empty("No calls yet.")
 
 
 def render_outcome(call: Invocation) -> str:

@@ -162,12 +162,12 @@ def test_a_result_of_a_server_on_probation_can_be_marked_wrong(
 ) -> None:
     now = time.time()
     store.calls.record(Invocation("c1", "dns", 1, "list_zones", "read", now), now)
-    enter(page, "/rooms/servers/dns")
-    server = page.locator("#servers")
-    server.locator("summary").first.click()
-    server.get_by_role("button", name="This result is wrong").click()
-    expect(server).to_contain_text("marked wrong")
-    expect(server.locator("details").first).to_have_attribute("open", "")
+    enter(page, "/rooms/servers/dns?tool=list_zones")
+    page.locator("#definition summary").click()
+    uses = page.locator("#uses")
+    uses.get_by_role("button", name="This result is wrong").click()
+    expect(uses).to_contain_text("marked wrong")
+    expect(page.locator("#definition")).to_have_attribute("open", "")
     assert store.calls.get("c1").disputed
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Browser, expect
 
-from orchestrator.control.page import PARTS, render_panels
+from orchestrator.control.page import list_parts, render_panels
 from orchestrator.control.rooms.approvals import render_summary
 from orchestrator.control.rooms.place import ROOMS, Place, parse_place
-from orchestrator.control.rooms.servers import explain_next_level
+from orchestrator.control.rooms.server_trust import explain_next_level
 from orchestrator.settings import Settings
 from registry.calls.invocations import CallQuery
 from registry.models import Approval
@@ -27,6 +27,8 @@ from tests.orchestrator.control.screenshots import NARROW, PLACES, log_in, open_
 from tests.orchestrator.plane import BEARER, Plane
 from tests.orchestrator.plane import log_in as log_in_without_browser
 from tests.registry.samples import approval, entry, invocation
+
+ONE_OF_A_SERVER = (("tool", "create_zone"), ("version", "1"), ("version", "2"))
 
 
 def test_every_room_opens_by_its_address_without_a_problem_and_fits_a_phone(
@@ -130,9 +132,12 @@ def test_every_part_of_a_room_is_rendered_empty_and_full(settings: Settings, sto
     for fill in (False, True):
         if fill:
             fill_store(store)
-        for room in ROOMS:
-            parts = render_panels(store, Place(room), settings)
-            assert list(parts) == ["nav", "freeze", *PARTS[room]]
+        places = [Place(room) for room in ROOMS]
+        if fill:
+            places += [Place("servers", "dns", {k: v}) for k, v in (("", ""), *ONE_OF_A_SERVER)]
+        for place in places:
+            parts = render_panels(store, place, settings)
+            assert list(parts) == ["nav", "freeze", *list_parts(place)]
             assert "cannot be shown" not in "".join(parts.values())
 
 
@@ -150,8 +155,8 @@ def test_calls_are_filtered_and_shown_fifty_at_a_time(store: Store) -> None:
     assert (last.count("<tr>"), "page=4" in last) == (21, False)
     failed = store.calls.search(CallQuery(outcome="failed"), 1000)
     good = store.calls.search(CallQuery(outcome="ok"), 1000)
-    assert (len(failed), len(good), any(call.succeeded for call in failed)) == (14, 106, False)
-    assert store.calls.search(CallQuery(server="weather-of-the-whole-world"), 10) == ()
+    assert (len(failed), len(good), any(call.succeeded for call in failed)) == (18, 102, False)
+    assert store.calls.search(CallQuery(server="weather_of_the_whole_world"), 10) == ()
     (found,) = store.calls.search(CallQuery(text='"page":119'), 10)
     assert found.arguments == {"page": 119}
     assert store.calls.search(CallQuery(text="%"), 10) == ()
