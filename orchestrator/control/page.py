@@ -14,6 +14,7 @@ from orchestrator.control.markup import escape_text, render_section
 from orchestrator.control.rooms import (
     approvals,
     calls,
+    graph,
     home,
     jobs,
     records,
@@ -40,6 +41,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "approvals": ("waiting", "rules", "decided"),
     "ask": ("runs",),
     "servers": ("servers",),
+    "graph": ("graph", "lineage"),
     "calls": ("filter", "calls"),
     "jobs": ("jobs",),
     "sources": ("sources", "secrets"),
@@ -120,6 +122,8 @@ def _list_renderers(store: Store, place: Place) -> dict[str, Render]:
         "calls": lambda: (
             calls.render_call(store, place.name) if place.name else calls.render_calls(store, place)
         ),
+        "graph": lambda: graph.render_graph(store),
+        "lineage": lambda: graph.render_lineage(store),
         "jobs": lambda: jobs.render_jobs(store),
         "find": lambda: records.render_audit_filter(place),
         "audit": lambda: records.render_audit(store, place),

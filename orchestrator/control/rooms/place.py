@@ -11,6 +11,7 @@ ROOMS: Mapping[str, str] = {
     "approvals": "Approvals",
     "ask": "Ask",
     "servers": "Servers",
+    "graph": "Graph",
     "calls": "Calls",
     "jobs": "Jobs",
     "sources": "Sources & secrets",

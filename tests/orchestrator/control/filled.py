@@ -76,6 +76,14 @@ BRIEF = Bundle(
     permissions=("call:dns.list_zones", "call:weather_of_the_whole_world.list_zones"),
     description="Asks two servers and writes one text",
 )
+FORK = replace(
+    SECOND,
+    name="dns_read_only",
+    version=1,
+    title="DNS of example, reads alone",
+    tools=TOOLS[:2],
+    provenance=replace(SECOND.provenance, parent=f"dns@2:{SECOND.compute_digest()}"),
+)
 
 
 def _run(stage: str, *failing: str) -> StageReport:
@@ -127,7 +135,7 @@ def _build_approvals(now: float) -> tuple[Approval, ...]:
 
 
 def fill_store(store: Store, calls: int = 120) -> None:
-    """Three servers, one in its second version, their calls, two waiting writes, jobs, a rule."""
+    """Four servers, one in its second version, their calls, two waiting writes, jobs, a rule."""
     now = time.time()
     shelf = Bundles(store.path.parent, store.servers)
     shelf.publish_bundle(FIRST, build_entry(FIRST, now - 90_000), REPORTS, None)
@@ -137,6 +145,7 @@ def fill_store(store: Store, calls: int = 120) -> None:
     shelf.publish_bundle(BRIEF, build_entry(BRIEF, now - 7000), REPORTS[:1], None)
     store.calls.record_many(_make_calls(0, calls // 3, 1, now, calls), now)
     shelf.publish_bundle(SECOND, build_entry(SECOND, now - 40_000), REPORTS, None)
+    shelf.publish_bundle(FORK, build_entry(FORK, now - 5000), REPORTS[:2], None)
     store.calls.record_many(_make_calls(calls // 3, calls, 2, now, calls), now)
     for waiting in _build_approvals(now):
         store.approvals.add_pending(waiting)
