@@ -23,6 +23,7 @@ from orchestrator.control.rooms import (
     server_trust,
     server_versions,
     servers,
+    sources,
 )
 from orchestrator.control.rooms.place import ROOMS, Place
 from orchestrator.control.runs import render_runs
@@ -139,8 +140,8 @@ def _list_own_renderers(
     return {
         "health": lambda: server_health.render_health(store, files, place.name),
         "difference": lambda: server_versions.render_difference(store, files, place),
-        "sources": lambda: records.render_sources(own, store),
-        "secrets": lambda: records.render_secrets(own),
+        "sources": lambda: sources.render_sources(own, store),
+        "secrets": lambda: sources.render_secrets(own, store, files),
         "settings": lambda: records.render_settings(own, store),
     }
 

@@ -38,6 +38,7 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, open_key, sign_audit
 from orchestrator.control.access import COOKIE, ControlAccess, Refusal
 from orchestrator.control.console import MAX_WAIT_SECONDS, PageConsole, parse_number
+from orchestrator.control.granting import GrantDesk
 from orchestrator.control.link_pages import LinkPages
 from orchestrator.control.logins import SESSION_SECONDS
 from orchestrator.control.metrics import StoreCollector
@@ -99,6 +100,7 @@ class ControlPlane:
     def build_application(self) -> Starlette:
         console = PageConsole(self.settings, self.store, self._access)
         trial = ToolTrial(self.settings, self.store)
+        desk = GrantDesk(self.settings, self.store)
         plain = PlainPage(self._access, self.store, self._list_plain_acts())
         return Starlette(
             routes=[
@@ -125,6 +127,8 @@ class ControlPlane:
                     self._guard_endpoint(trial.call_tool),
                     methods=["POST"],
                 ),
+                Route("/sources", self._guard_endpoint(desk.add_source), methods=["POST"]),
+                Route("/secrets", self._guard_endpoint(desk.set_secret), methods=["POST"]),
                 Route("/replay/{id}", self._guard_endpoint(console.replay_call), methods=["POST"]),
                 Route("/audit/verify", self._guard_endpoint(self.verify_audit), methods=["POST"]),
                 Route("/search", self._guard_endpoint(console.search_records)),

@@ -13,22 +13,21 @@ function ask(path, more = {}) {
   return fetch(path, { ...more, headers });
 }
 
+const nameForm = (form) => `${form.closest("details")?.id || ""} ${form.dataset.post}`;
+const listInputs = (form) => [...form.querySelectorAll("input:not([type=hidden]), select, textarea")];
+
 function show(name, html) {
   const part = byId(name);
   if (!part) return;
   const open = new Set([...part.querySelectorAll("details[open]")].map((element) => element.id));
   const focus = part.contains(document.activeElement) ? document.activeElement.id : "";
   const typed = new Map([...part.querySelectorAll("form[data-post]")].map(
-    (form) => [form.dataset.post, [...form.elements].map((input) => input.value)],
+    (form) => [nameForm(form), listInputs(form).map((input) => input.value)],
   ));
   part.innerHTML = html;
   for (const form of part.querySelectorAll("form[data-post]")) {
-    const values = typed.get(form.dataset.post);
-    if (values && values.length === form.elements.length) {
-      for (const [index, input] of [...form.elements].entries()) {
-        if (input.tagName !== "BUTTON" && input.tagName !== "OUTPUT") input.value = values[index];
-      }
-    }
+    const values = typed.get(nameForm(form)) || [];
+    for (const [index, input] of listInputs(form).entries()) input.value = values[index] ?? "";
   }
   for (const element of part.querySelectorAll("details")) element.open = open.has(element.id);
   if (focus && byId(focus)) byId(focus).focus();
@@ -182,9 +181,11 @@ document.addEventListener("submit", async (event) => {
   output.className = "";
   output.textContent = "…";
   try {
+    // A secret is sent once and kept nowhere on the page.
+    for (const input of form.querySelectorAll("[data-once]")) input.value = "";
     const said = await post(form.dataset.post, body, form.dataset.form);
     answer(output, said);
-    if (!said.error) for (const input of form.querySelectorAll("[data-once]")) input.value = "";
+    if (!form.isConnected) told.textContent = said.error || said.told;
   } catch {
     answer(output, { error: "The control plane does not answer." });
   } finally {

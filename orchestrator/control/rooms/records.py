@@ -1,12 +1,9 @@
-"""Sources and names of secrets, the audit log, and settings."""
+"""The audit log, and settings."""
 
 from __future__ import annotations
 
 from html import escape
 
-from orchestrator.approvals.grants import open_grants
-from orchestrator.approvals.signed_policy import SignedPolicy
-from orchestrator.approvals.signing_key import build_authority
 from orchestrator.control.markup import (
     escape_text,
     render_empty,
@@ -18,61 +15,10 @@ from orchestrator.control.markup import (
 from orchestrator.control.rooms.place import Place, build_address
 from orchestrator.settings import Settings
 from registry.audit.search import AuditMatch, AuditQuery
-from registry.secrets.vault import open_vault
 from registry.store import Store
 
 AUDIT_ROWS = 100
 SUBJECT = 40
-
-
-def render_sources(settings: Settings, store: Store) -> str:
-    """Where descriptions may be read from, and what a person allowed."""
-    consents = open_grants(SignedPolicy(store, build_authority(settings)))
-    rows = [
-        (
-            escape_text(source.url),
-            escape_text(source.header),
-            escape_text(source.secret),
-        )
-        for source in consents.find_sources()
-    ]
-    sources = (
-        render_table(("source", "header", "secret's name"), rows, "sources")
-        if rows
-        else render_empty("None yet. Name an API's description:", "toolwright source add URL")
-    )
-    allowed = [
-        (
-            escape_text(grant.kind),
-            escape_text(grant.origin),
-            escape_text(grant.granted_by),
-            render_time(grant.granted),
-        )
-        for grant in consents.find_grants()
-    ]
-    void = "".join(
-        f"<li>{escape_text(grant.origin)}: counts for nothing</li>"
-        for grant, _ in consents.find_void()
-    )
-    granted = (
-        render_table(("what", "for", "by", "when"), allowed, "allowed")
-        if allowed
-        else render_empty("Nothing. Allow a host:", "toolwright source allow HOST:PORT")
-    )
-    lost = f'<ul role="alert">{void}</ul>' if void else ""
-    return render_section("Sources", f"{sources}<h3>Allowed</h3>{granted}{lost}")
-
-
-def render_secrets(settings: Settings) -> str:
-    """The names of secrets. Their values are shown nowhere."""
-    rows = [
-        (escape_text(server), escape_text(name))
-        for server, name in open_vault(settings).list_names()
-    ]
-    nothing = render_empty("None yet. Set one:", "toolwright secret set SERVER.NAME")
-    told = "<p>Names only: values are never shown, and set at the terminal.</p>"
-    listed = render_table(("of", "name"), rows, "secrets") if rows else nothing
-    return render_section("Secrets", told + listed)
 
 
 def render_audit_filter(place: Place) -> str:

@@ -6,13 +6,15 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from registry.approvals.rules import ApprovalRule, Condition
 from registry.models import Approval, Invocation, Job, build_entry
 from registry.servers.bundles import Bundles
 from registry.store import Store
+from sandbox.bundle.apispec import Access
 from sandbox.bundle.credential import Credential
-from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
+from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
 from sandbox.bundle.report import CaseResult, StageReport
 from sandbox.wire.exchange import WireRequest, digest_request
 from tests.registry.samples import approval, entry, invocation
@@ -36,11 +38,23 @@ CREATION = {
     "required": ["name"],
 }
 ONE = {"type": "object", "properties": {"zone": ZONE, "ttl": TTL}, "required": ["zone"]}
+
+
+def _make_tool(
+    name: str, description: str, schema: dict[str, Any], method: str, path: str = "/zones"
+) -> ToolDefinition:
+    asked = (RequestPattern(method, f"https://api.example{path}"),)
+    access: Access = "read" if method == "GET" else "write"
+    return ToolDefinition(
+        name, description, schema, ANY, access, requests=asked, security=(("token",),), path=path
+    )
+
+
 TOOLS = (
-    ToolDefinition("list_zones", "List all zones of the account.", LIMITS, ANY, "read"),
-    ToolDefinition("get_zone", "One zone with its records.", ONE, ANY, "read"),
-    ToolDefinition("create_zone", "Create a zone.", CREATION, ANY, "write"),
-    ToolDefinition("update_zone", "Change a zone.", ONE, ANY, "write"),
+    _make_tool("list_zones", "List all zones of the account.", LIMITS, "GET"),
+    _make_tool("get_zone", "One zone with its records.", ONE, "GET", "/zones/{zone}"),
+    _make_tool("create_zone", "Create a zone.", CREATION, "POST"),
+    _make_tool("update_zone", "Change a zone.", ONE, "PATCH", "/zones/{zone}"),
 )
 CODE = "".join(
     f'\n\n@tool\ndef {name}(arguments):\n    return http.{verb}("/zones", arguments)\n'
