@@ -15,9 +15,9 @@ from orchestrator.control.markup import escape_text
 WIDTH = 960
 ROW, BOX = 40, 28
 NODE = 210
-LETTERS = 27
+LETTERS = 24
 LANE, STEP, LABEL = 36, 64, 220
-LABEL_LETTERS = 28
+LABEL_LETTERS = 24
 
 
 @dataclass(frozen=True)

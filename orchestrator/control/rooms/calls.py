@@ -101,14 +101,19 @@ def _render_row(call: Invocation) -> tuple[str, ...]:
 
 
 def render_call_list(calls: Iterable[Invocation]) -> str:
-    """Calls as lines, each with a button to mark it wrong."""
-    lines = "".join(
-        f"<li>{escape_text(call.tool)}: {render_outcome(call)} {render_time(call.started)} "
-        f'<a href="{escape(build_address("calls", call.id))}">{escape_text(call.id)}</a>'
-        f"{render_mark_wrong(call)}</li>"
+    """Calls as rows, each with a button to mark it wrong."""
+    rows = [
+        (
+            f"<code>{escape_text(call.tool)}</code>",
+            render_outcome(call),
+            render_time(call.started),
+            f'<a href="{escape(build_address("calls", call.id))}">{escape_text(call.id)}</a>',
+            render_mark_wrong(call),
+        )
         for call in calls
-    )
-    return f'<ul class="plain">{lines}</ul>' if lines else render_empty("No calls yet.")
+    ]
+    heads = ("tool", "outcome", "when", "call", "")
+    return render_table(heads, rows, "last calls") if rows else render_empty("No calls yet.")
 
 
 def render_outcome(call: Invocation) -> str:
@@ -164,6 +169,6 @@ def render_mark_wrong(call: Invocation) -> str:
     if not call.succeeded:
         return ""
     return (
-        f' <button class="quiet" data-post="/calls/{escape(call.id)}/wrong" '
+        f'<button class="quiet small" data-post="/calls/{escape(call.id)}/wrong" '
         f'id="wrong-{escape(call.id)}">This result is wrong</button>'
     )

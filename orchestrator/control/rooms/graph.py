@@ -119,7 +119,7 @@ def _list_links(links: Sequence[ServerLinks]) -> str:
             render_badge(_choose_kind(each)),
             _join(each.hosts),
             _join(each.tools),
-            ", ".join(map(_link_server, callers.get(each.server.name, ()))) or "-",
+            ", ".join(map(_link_server, callers.get(each.server.name, ()))),
         )
         for each in links
     ]
@@ -132,7 +132,7 @@ def _link_server(name: str) -> str:
 
 
 def _join(names: Sequence[str]) -> str:
-    return ", ".join(f"<code>{escape_text(name, 100)}</code>" for name in names) or "-"
+    return "<br>".join(f"<code>{escape_text(name, 100)}</code>" for name in names)
 
 
 def render_lineage(store: Store) -> str:

@@ -88,7 +88,8 @@ def render_tool(store: Store, place: Place) -> str:
             ("asks", _explain_asking(tool, standing)),
         )
     )
-    title = f"{escape_text(tool.name)} {render_badge(_name_kind(tool))}"
+    named = str(tool.definition.get("title") or tool.name)
+    title = f"{escape_text(named)} {render_badge(_name_kind(tool))}"
     described = escape_text(str(tool.definition.get("description", "")), 2000)
     return render_section(title, f"<p>{described}</p>{facts}")
 

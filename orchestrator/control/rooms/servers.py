@@ -56,7 +56,7 @@ def render_about(store: Store, name: str) -> str:
     """What a server is and what it was made of. Raises RowNotFound."""
     entry = store.servers.get(name)
     standing = store.standings.get(name)
-    title = f"{escape_text(entry.name)} {render_badge(standing.level)}{_render_state(entry.state)}"
+    title = f"{escape_text(entry.title)} {render_badge(standing.level)}{_render_state(entry.state)}"
     facts = render_facts(
         (
             ("asks", escape_text(entry.base_url)),
@@ -65,7 +65,7 @@ def render_about(store: Store, name: str) -> str:
             ("permissions", "<br>".join(map(escape_text, entry.permissions)) or "none"),
         )
     )
-    told = f"<p>{escape_text(entry.title)}. {escape_text(entry.description)}</p>"
+    told = f"<p>{escape_text(entry.description)}</p>"
     return render_section(title, told + facts)
 
 
@@ -93,7 +93,7 @@ def render_matrix(reports: Iterable[StageReport]) -> str:
     operations = sorted({case.operation for report in cases for case in report.cases})[:MAX_ROWS]
     if not stages:
         return render_empty("It was not proved.")
-    listed = f'<ul class="plain">{"".join(stages)}</ul>'
+    listed = f'<ul class="plain stages-run">{"".join(stages)}</ul>'
     if not operations:
         return listed
     heads = "".join(f'<th scope="col">{escape_text(report.stage)}</th>' for report in cases)

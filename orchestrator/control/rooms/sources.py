@@ -163,7 +163,7 @@ _VALUE = (
     "<small>A key or token as it is; user:password for basic and digest.</small></label>"
 )
 _OWN_FORM = (
-    '<details id="secret-own"><summary>Set a secret of sources</summary>'
+    '<details id="secret-own"><summary>Set a secret for a source</summary>'
     '<form class="fields" data-post="/secrets" data-pin autocomplete="off">'
     f'<input type="hidden" name="server" value="{SOURCES}">'
     '<label><span>Name</span><input name="name" required maxlength="80" '
