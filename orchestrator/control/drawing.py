@@ -123,6 +123,6 @@ def _render_stop(stop: LaneStop, left: float, top: float) -> str:
 def _render_svg(width: float, height: float, told: str, content: str) -> str:
     return (
         f'<div class="drawn"><svg viewBox="0 0 {width:.0f} {max(height, 1):.0f}" '
-        f'width="{width:.0f}" height="{max(height, 1):.0f}" role="img" '
+        f'width="{width:.0f}" height="{max(height, 1):.0f}" role="group" '
         f'aria-label="{escape(told)}">{content}</svg></div>'
     )

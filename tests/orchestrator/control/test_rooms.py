@@ -23,16 +23,17 @@ from registry.trust import TrustRecord, compute_standing
 from sandbox.wire.exchange import WireRequest
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.control.filled import fill_store
-from tests.orchestrator.control.screenshots import NARROW, PLACES, log_in, open_room
+from tests.orchestrator.control.screenshots import NARROW, PLACES, WIDE, log_in, open_room
 from tests.orchestrator.plane import BEARER, Plane
 from tests.orchestrator.plane import log_in as log_in_without_browser
 from tests.registry.samples import approval, entry, invocation
+from tests.world.axe import find_grave
 
 ONE_OF_A_SERVER = (("tool", "create_zone"), ("version", "1"), ("version", "2"))
 
 
-def test_every_room_opens_by_its_address_without_a_problem_and_fits_a_phone(
-    browser: Browser, plane: Plane, store: Store
+def test_every_room_opens_by_its_address_fits_a_phone_and_is_usable_by_everybody(
+    browser: Browser, plane: Plane, store: Store, axe: str
 ) -> None:
     fill_store(store)
     problems: list[str] = []
@@ -46,12 +47,27 @@ def test_every_room_opens_by_its_address_without_a_problem_and_fits_a_phone(
         page.goto(log_in(plane.url))
         origin = page.evaluate("location.origin")
         for name, path in PLACES:
+            page.set_viewport_size(NARROW)
+            page.emulate_media(color_scheme="light")
             open_room(page, origin, path)
+            page.evaluate("document.querySelectorAll('details').forEach((e) => (e.open = true))")
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= NARROW["width"], name
             assert page.locator("nav a[aria-current=page]").count() == 1
             assert page.get_by_text("cannot be shown").count() == 0
-    assert problems == []
+            page.set_viewport_size(WIDE)
+            assert (name, find_grave(page, axe)) == (name, [])
+            page.emulate_media(color_scheme="dark")
+            assert (name, find_grave(page, axe, "color-contrast")) == (name, [])
+        for address in (f"{plane.url}/", log_in(plane.url, plain=True)):
+            page.goto(address)
+            assert find_grave(page, axe) == []
+        page.goto("about:blank")
+        page.set_content("<img src=x><p style='color: #ddd'>pale</p>")
+        found = {finding.rule for finding in find_grave(page, axe)}
+        assert found >= {"image-alt", "color-contrast"}
+    # The page that is not logged in is answered with 401.
+    assert [each for each in problems if "net::ERR" not in each and "401" not in each] == []
 
 
 def test_without_script_a_person_approves_rejects_freezes_and_unfreezes(
