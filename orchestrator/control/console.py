@@ -16,14 +16,13 @@ from orchestrator.control.access import ControlAccess
 from orchestrator.control.commands import run_command
 from orchestrator.control.logins import LoginSession
 from orchestrator.control.middleware import read_body
-from orchestrator.control.page import render_panels, sign_forms
+from orchestrator.control.page import RoomReaders, open_readers, render_panels, sign_forms
 from orchestrator.control.rooms.place import Place, parse_place
 from orchestrator.processes.control_client import spawn_command
 from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
 from orchestrator.views import encode_job
 from registry.models import ENDED_JOBS, Job, generate_id
-from registry.servers.bundles import Bundles
 from registry.store import Store
 
 LOOK_SECONDS = 0.2
@@ -48,10 +47,10 @@ class PageConsole:
     store: Store
     access: ControlAccess
     watchers: int = 0
-    _shelf: Bundles = field(init=False, repr=False)
+    _readers: RoomReaders = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._shelf = Bundles(self.settings.home, self.store.servers)
+        self._readers = open_readers(self.settings, self.store)
 
     async def stream_events(self, request: Request) -> Response:
         """Server-sent events: the parts of a room as HTML by name, at once and as they change:
@@ -79,29 +78,30 @@ class PageConsole:
             return
         shown: dict[str, str] = {}
         pause = SEARCH_SECONDS if place.get_filter("text") else LOOK_SECONDS
-        version, told = -1, time.monotonic()
+        version, told, spent = -1, time.monotonic(), 0.0
         self.watchers += 1
         try:
             while not await request.is_disconnected():
                 seen = await asyncio.to_thread(self.store.signals.read_data_version)
                 if seen != version:
-                    version = seen
+                    version, begun = seen, time.monotonic()
                     parts = await asyncio.to_thread(
-                        render_panels, self.store, place, self.settings, self._shelf
+                        render_panels, self.store, place, self.settings, self._readers
                     )
                     changed = {
                         name: sign_forms(html, session)
                         for name, html in parts.items()
                         if shown.get(name) != html
                     }
-                    shown = parts
+                    shown, spent = parts, time.monotonic() - begun
                     if changed:
                         told = time.monotonic()
                         yield f"data: {json.dumps(changed)}\n\n"
                 if time.monotonic() - told > KEEP_ALIVE_SECONDS:
                     told = time.monotonic()
                     yield ": still here\n\n"
-                await asyncio.sleep(pause)
+                # A room that takes long is made less often: at most a tenth of the time.
+                await asyncio.sleep(max(pause, 9 * spent))
         finally:
             self.watchers -= 1
 

@@ -7,8 +7,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from html import escape, unescape
 
+from orchestrator.approvals.grants import Grants, open_grants
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
 from orchestrator.control.logins import LoginSession
 from orchestrator.control.markup import escape_text, render_section
 from orchestrator.control.rooms import (
@@ -68,6 +72,20 @@ TITLES = {
 Render = Callable[[], str]
 
 
+@dataclass(frozen=True)
+class RoomReaders:
+    """What reads files and the whole audit once, and then what is new. Threads may share it."""
+
+    shelf: Bundles
+    consents: Grants
+
+
+def open_readers(settings: Settings, store: Store) -> RoomReaders:
+    """The readers of an installation. Nothing is read yet."""
+    consents = open_grants(SignedPolicy(store, build_authority(settings)))
+    return RoomReaders(Bundles(settings.home, store.servers), consents)
+
+
 def list_parts(place: Place) -> tuple[str, ...]:
     """The ids of the parts of a place, in their order."""
     if place.room != "servers" or not place.name:
@@ -81,19 +99,20 @@ def render_panels(
     store: Store,
     place: Place | None = None,
     settings: Settings | None = None,
-    shelf: Bundles | None = None,
+    readers: RoomReaders | None = None,
+    wanted: tuple[str, ...] = (),
 ) -> dict[str, str]:
     """The HTML of every part of a room by its element's id; it depends on the stored state and the
-    hour. Without `settings` what only they lead to is not shown. A `shelf` keeps the bundles that
-    were read.
+    hour. Without `settings` what only they lead to is not shown. `readers` keep what they
+    read. With `wanted`, only those parts.
     """
     where = place or Place()
     # The room's own title stands above all of its parts.
     titled = render_section(escape(ROOMS[where.room]), "")
-    known = _list_renderers(store, where) | _list_own_renderers(store, where, settings, shelf)
+    known = _list_renderers(store, where) | _list_own_renderers(store, where, settings, readers)
     return {
         name: _render_safely(name, known[name]).removeprefix(titled)
-        for name in (*FRAME, *list_parts(where))
+        for name in wanted or (*FRAME, *list_parts(where))
         if name in known
     }
 
@@ -132,16 +151,16 @@ def _list_renderers(store: Store, place: Place) -> dict[str, Render]:
 
 
 def _list_own_renderers(
-    store: Store, place: Place, settings: Settings | None, shelf: Bundles | None
+    store: Store, place: Place, settings: Settings | None, readers: RoomReaders | None
 ) -> dict[str, Render]:
     if settings is None:
         return {}
-    own, files = settings, shelf or Bundles(settings.home, store.servers)
+    own, read = settings, readers or open_readers(settings, store)
     return {
-        "health": lambda: server_health.render_health(store, files, place.name),
-        "difference": lambda: server_versions.render_difference(store, files, place),
-        "sources": lambda: sources.render_sources(own, store),
-        "secrets": lambda: sources.render_secrets(own, store, files),
+        "health": lambda: server_health.render_health(store, read.shelf, place.name),
+        "difference": lambda: server_versions.render_difference(store, read.shelf, place),
+        "sources": lambda: sources.render_sources(read.consents),
+        "secrets": lambda: sources.render_secrets(own, store, read.shelf, read.consents),
         "settings": lambda: records.render_settings(own, store),
     }
 

@@ -18,6 +18,7 @@ from registry.audit.search import AuditMatch, AuditQuery
 from registry.store import Store
 
 AUDIT_ROWS = 100
+SEARCHED_ROWS = 20_000
 SUBJECT = 40
 
 
@@ -33,10 +34,16 @@ def render_audit_filter(place: Place) -> str:
 
 def render_audit(store: Store, place: Place) -> str:
     """The newest rows in which a text stands: in arguments, results and requests too."""
-    found = store.audit.search(AuditQuery(text=place.get_filter("text")), AUDIT_ROWS)
+    wanted = AuditQuery(text=place.get_filter("text"), newest=SEARCHED_ROWS)
+    found = store.audit.search(wanted, AUDIT_ROWS)
     rows = [_render_match(match) for match in found]
     heads = ("row", "when", "what", "about", "tool", "more")
     told = f"<p><small>The newest {AUDIT_ROWS} rows.</small></p>" if len(rows) >= AUDIT_ROWS else ""
+    if wanted.text:
+        told += (
+            f"<p><small>Looked for in the newest {SEARCHED_ROWS:,} rows; "
+            f"<code>toolwright audit search</code> looks through all.</small></p>"
+        )
     nothing = render_empty("No row has that." if place.filters else "Nothing happened yet.")
     return render_section("Audit", (render_table(heads, rows, "audit") if rows else nothing) + told)
 

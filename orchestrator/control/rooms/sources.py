@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from html import escape
 
 from orchestrator.approvals.accounts import SOURCES
-from orchestrator.approvals.grants import Grants, open_grants
+from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.secrets import hash_uses
-from orchestrator.approvals.signed_policy import SignedPolicy
-from orchestrator.approvals.signing_key import build_authority
 from orchestrator.control.markup import (
     escape_text,
     render_badge,
@@ -40,9 +38,8 @@ class AskedSecret:
     uses: tuple[SecretUse, ...]
 
 
-def render_sources(settings: Settings, store: Store) -> str:
+def render_sources(consents: Grants) -> str:
     """Where descriptions may be read from, a form for one more, and what a person allowed."""
-    consents = open_grants(SignedPolicy(store, build_authority(settings)))
     rows = [
         (
             f"<code>{escape_text(each.url)}</code>",
@@ -94,10 +91,9 @@ def _render_allowed(consents: Grants) -> str:
     return f"<h3>Allowed</h3>{granted}{lost}"
 
 
-def render_secrets(settings: Settings, store: Store, shelf: Bundles) -> str:
+def render_secrets(settings: Settings, store: Store, shelf: Bundles, consents: Grants) -> str:
     """The names of secrets with where each goes, and forms to set them."""
     names = open_vault(settings).list_names()
-    consents = open_grants(SignedPolicy(store, build_authority(settings)))
     asked = tuple(_find_asked(store, shelf))
     known = {(each.server, each.name) for each in asked}
     lines = "".join(_render_asked(each, _find_state(each, names, consents)) for each in asked)

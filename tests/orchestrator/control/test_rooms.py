@@ -15,6 +15,7 @@ from orchestrator.control.rooms.approvals import render_summary
 from orchestrator.control.rooms.place import ROOMS, Place, parse_place
 from orchestrator.control.rooms.server_trust import explain_next_level
 from orchestrator.settings import Settings
+from registry.audit.search import AuditQuery
 from registry.calls.invocations import CallQuery
 from registry.models import Approval
 from registry.secrets.vault import Secret, open_vault
@@ -233,6 +234,13 @@ def test_always_is_offered_with_its_whole_sentence_or_not_at_all(
     html = render_panels(store)["waiting"]
     assert 'id="approve-long"' in html
     assert ('id="always-long"' in html, 'id="always-gone"' in html) == (False, False)
+
+
+def test_the_audit_is_searched_in_its_newest_rows_alone(store: Store) -> None:
+    for number in range(4):
+        store.audit.add_note("told", f"row{number}", {"text": "needle"}, 1.0)
+    found = store.audit.search(AuditQuery(text="needle", newest=2), 10)
+    assert [match.row.subject for match in found] == ["row3", "row2"]
 
 
 def test_the_audit_is_verified_in_words(plane: Plane, store: Store, waiting: Approval) -> None:
