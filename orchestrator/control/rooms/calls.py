@@ -148,7 +148,7 @@ def render_call(store: Store, identity: str) -> str:
         f"<h3>Exchange {number}</h3>{render_value(exchange)}"
         for number, exchange in enumerate(call.exchanges[:PAGE], 1)
     )
-    title = f"{escape_text(call.entry)}.{escape_text(call.tool)} <small>{escape(call.id)}</small>"
+    title = f"{escape_text(call.entry)}.{escape_text(call.tool)}"
     return render_section(
         title,
         f'{facts}<div class="actions">{buttons}</div><h3>Arguments</h3>'

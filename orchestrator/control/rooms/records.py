@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
 
 from orchestrator.control.markup import (
@@ -25,10 +26,10 @@ SUBJECT = 40
 def render_audit_filter(place: Place) -> str:
     text = escape(place.get_filter("text"))
     return (
-        f'<form class="filter" method="get" action="{build_address("audit")}">'
+        f'<div class="beside"><form class="filter" method="get" action="{build_address("audit")}">'
         f'<label>Search <input name="text" maxlength="200" value="{text}"></label>'
         "<button>Search</button></form>"
-        '<button data-post="/audit/verify" id="verify">Verify every chain</button>'
+        '<button data-post="/audit/verify" id="verify">Verify every chain</button></div>'
     )
 
 
@@ -57,8 +58,16 @@ def _render_match(match: AuditMatch) -> tuple[str, ...]:
         f"<strong>{escape_text(row.kind)}</strong>",
         f"<code>{escape_text(row.subject, SUBJECT)}</code>",
         f"<code>{escape_text(tool)}</code>" if tool else "",
-        f"{escape_text(match.task)} <small>{escape_text(str(row.payload))}</small>",
+        f"{escape_text(match.task)} <small>{escape_text(_space_json(row.payload))}</small>",
     )
+
+
+def _space_json(text: str) -> str:
+    """Canonical JSON with spaces, where lines can break."""
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
 
 
 def render_settings(settings: Settings, store: Store) -> str:

@@ -192,7 +192,7 @@ def _add_jobs(store: Store, now: float) -> None:
     claimed = store.jobs.claim(forging.id, "p", now - 50)
     if claimed is not None:
         for stage, share in (("read", 0.2), ("compile", 0.4), ("prove", 0.7)):
-            told = f"{stage}: 36 operations"
+            told = "36 operations"
             store.jobs.update_progress(
                 forging.id, claimed.attempt, now, stage=stage, progress=share, message=told
             )
