@@ -85,7 +85,7 @@ def render_tool(store: Store, place: Place) -> str:
             ("sends", _render_request(sends) if sends.get("method") else ""),
             ("calls", f"{calls}{f', {right} right' if right else ''}"),
             ("took", f"{average} on average" if average else ""),
-            ("asks", _explain_asking(tool, standing)),
+            ("asks you", _explain_asking(tool, standing)),
         )
     )
     named = str(tool.definition.get("title") or tool.name)
