@@ -13,6 +13,8 @@ from orchestrator.errors import OrchestratorError
 from registry.secrets.vault import Vault
 from sandbox.wire.exchange import WriteStep
 
+SOURCES = "sources"
+"""The vault's section for the secrets of sources, which belong to no server yet."""
 MARK = "@"
 ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}\Z")
 CHOSEN: ContextVar[Mapping[tuple[str, str], str]] = ContextVar(

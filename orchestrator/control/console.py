@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from orchestrator.control.access import ControlAccess
+from orchestrator.control.commands import run_command
 from orchestrator.control.logins import LoginSession
 from orchestrator.control.middleware import read_body
-from orchestrator.control.page import render_panels, sign_forms
+from orchestrator.control.page import RoomReaders, open_readers, render_panels, sign_forms
 from orchestrator.control.rooms.place import Place, parse_place
 from orchestrator.errors import SecretInTask
 from orchestrator.processes.control_client import spawn_command
@@ -51,6 +49,10 @@ class PageConsole:
     store: Store
     access: ControlAccess
     watchers: int = 0
+    _readers: RoomReaders = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._readers = open_readers(self.settings, self.store)
 
     async def stream_events(self, request: Request) -> Response:
         """Server-sent events: the parts of a room as HTML by name, at once and as they change:
@@ -78,27 +80,30 @@ class PageConsole:
             return
         shown: dict[str, str] = {}
         pause = SEARCH_SECONDS if place.get_filter("text") else LOOK_SECONDS
-        version, told = -1, time.monotonic()
+        version, told, spent = -1, time.monotonic(), 0.0
         self.watchers += 1
         try:
             while not await request.is_disconnected():
                 seen = await asyncio.to_thread(self.store.signals.read_data_version)
                 if seen != version:
-                    version = seen
-                    parts = await asyncio.to_thread(render_panels, self.store, place, self.settings)
+                    version, begun = seen, time.monotonic()
+                    parts = await asyncio.to_thread(
+                        render_panels, self.store, place, self.settings, self._readers
+                    )
                     changed = {
                         name: sign_forms(html, session)
                         for name, html in parts.items()
                         if shown.get(name) != html
                     }
-                    shown = parts
+                    shown, spent = parts, time.monotonic() - begun
                     if changed:
                         told = time.monotonic()
                         yield f"data: {json.dumps(changed)}\n\n"
                 if time.monotonic() - told > KEEP_ALIVE_SECONDS:
                     told = time.monotonic()
                     yield ": still here\n\n"
-                await asyncio.sleep(pause)
+                # A room that takes long is made less often: at most a tenth of the time.
+                await asyncio.sleep(max(pause, 9 * spent))
         finally:
             self.watchers -= 1
 
@@ -162,26 +167,8 @@ class PageConsole:
         return JSONResponse(told)
 
     def _run_replay(self, identity: str) -> dict[str, Any]:
-        command = [sys.executable, "-m", "orchestrator", "replay", identity, "--json"]
-        environment = {**os.environ, "TOOLWRIGHT_HOME": str(self.settings.home)}
-        try:
-            ran = subprocess.run(
-                command,
-                env=environment,
-                capture_output=True,
-                timeout=REPLAY_SECONDS,
-                stdin=subprocess.DEVNULL,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return {"error": f"the replay took longer than {REPLAY_SECONDS:g} s"}
-        try:
-            said = json.loads(ran.stdout)
-        except ValueError:
-            return {"error": ran.stderr.decode("utf-8", "replace")[-1000:]}
-        if not isinstance(said, dict) or "error" in said:
-            return said if isinstance(said, dict) else {"told": str(said)}
-        return {**said, "told": render_replay(identity, said)}
+        said = run_command(self.settings, "replay", identity, "--json", seconds=REPLAY_SECONDS)
+        return said if "error" in said else {**said, "told": render_replay(identity, said)}
 
     async def search_records(self, request: Request) -> Response:
         """The latest calls and audit rows that hold a text, a line each."""

@@ -38,7 +38,8 @@ def render_section(title: str, content: str) -> str:
 
 def render_empty(told: str, first: str = "") -> str:
     """What a part says that has nothing to show, and the command that is the first step."""
-    step = f" <code>{escape(first)}</code>" if first else ""
+    copy = f'<button class="quiet small" type="button" data-copy="{escape(first)}">Copy</button>'
+    step = f" <code>{escape(first)}</code> {copy}" if first else ""
     return f'<p class="empty">{escape(told)}{step}</p>'
 
 

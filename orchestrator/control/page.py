@@ -7,16 +7,34 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from html import escape, unescape
 
+from orchestrator.approvals.grants import Grants, open_grants
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
 from orchestrator.control.logins import LoginSession
 from orchestrator.control.markup import escape_text, render_section
-from orchestrator.control.rooms import approvals, calls, home, jobs, records, servers
+from orchestrator.control.rooms import (
+    approvals,
+    calls,
+    graph,
+    home,
+    jobs,
+    records,
+    server_health,
+    server_tools,
+    server_trust,
+    server_versions,
+    servers,
+    sources,
+)
 from orchestrator.control.rooms.place import ROOMS, Place
 from orchestrator.control.runs import render_runs
 from orchestrator.settings import Settings
 from registry.approvals.approvals import UNREADABLE
 from registry.errors import RegistryError
+from registry.servers.bundles import Bundles
 from registry.store import Store
 
 _POSTING = re.compile(r'data-post="([^"]*)"')
@@ -28,6 +46,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "approvals": ("waiting", "rules", "decided"),
     "ask": ("runs",),
     "servers": ("servers",),
+    "graph": ("graph", "lineage"),
     "calls": ("filter", "calls"),
     "jobs": ("jobs",),
     "sources": ("sources", "secrets"),
@@ -36,24 +55,64 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 """The ids of the parts of each room, in their order."""
 PANELS = (*FRAME, *PARTS["home"])
-TITLES = {"find": "Search", "day": "Last 24 hours", "rules": "Rules"}
+SERVER = ("about", "trust", "tools", "health", "proofs", "versions", "history")
+TOOL = ("tool", "try", "schema", "uses")
+"""The parts of one server, and of one tool of it."""
+TITLES = {
+    "find": "Search",
+    "day": "Last 24 hours",
+    "about": "Server",
+    "try": "Try it",
+    "uses": "Last calls",
+    "history": "Last calls",
+    "difference": "What changed",
+    "health": "Health and cost",
+}
 
 Render = Callable[[], str]
 
 
+@dataclass(frozen=True)
+class RoomReaders:
+    """What reads files and the whole audit once, and then what is new. Threads may share it."""
+
+    shelf: Bundles
+    consents: Grants
+
+
+def open_readers(settings: Settings, store: Store) -> RoomReaders:
+    """The readers of an installation. Nothing is read yet."""
+    consents = open_grants(SignedPolicy(store, build_authority(settings)))
+    return RoomReaders(Bundles(settings.home, store.servers), consents)
+
+
+def list_parts(place: Place) -> tuple[str, ...]:
+    """The ids of the parts of a place, in their order."""
+    if place.room != "servers" or not place.name:
+        return PARTS[place.room]
+    if place.get_filter("tool"):
+        return TOOL
+    return ("difference",) if place.get_filter("version") else SERVER
+
+
 def render_panels(
-    store: Store, place: Place | None = None, settings: Settings | None = None
+    store: Store,
+    place: Place | None = None,
+    settings: Settings | None = None,
+    readers: RoomReaders | None = None,
+    wanted: tuple[str, ...] = (),
 ) -> dict[str, str]:
     """The HTML of every part of a room by its element's id; it depends on the stored state and the
-    hour. Without `settings` what only they lead to is not shown.
+    hour. Without `settings` what only they lead to is not shown. `readers` keep what they
+    read. With `wanted`, only those parts.
     """
     where = place or Place()
     # The room's own title stands above all of its parts.
     titled = render_section(escape(ROOMS[where.room]), "")
-    known = _list_renderers(store, where) | _list_own_renderers(store, settings)
+    known = _list_renderers(store, where) | _list_own_renderers(store, where, settings, readers)
     return {
         name: _render_safely(name, known[name]).removeprefix(titled)
-        for name in (*FRAME, *PARTS[where.room])
+        for name in wanted or (*FRAME, *list_parts(where))
         if name in known
     }
 
@@ -68,28 +127,40 @@ def _list_renderers(store: Store, place: Place) -> dict[str, Render]:
         "rules": lambda: approvals.render_rules(store.rules),
         "decided": lambda: approvals.render_decided(store.approvals.find()),
         "runs": lambda: render_runs(store.jobs, store.model_usage),
-        "servers": lambda: (
-            servers.render_server(store, place.name)
-            if place.name
-            else servers.render_servers(store)
-        ),
+        "servers": lambda: servers.render_servers(store),
+        "about": lambda: servers.render_about(store, place.name),
+        "trust": lambda: server_trust.render_trust(store, place.name),
+        "tools": lambda: server_tools.render_tools(store, place.name),
+        "proofs": lambda: servers.render_proofs(store, place.name),
+        "versions": lambda: server_versions.render_versions(store, place.name),
+        "history": lambda: servers.render_history(store, place.name),
+        "tool": lambda: server_tools.render_tool(store, place),
+        "try": lambda: server_tools.render_try_form(store, place),
+        "schema": lambda: server_tools.render_schema(store, place),
+        "uses": lambda: server_tools.render_tool_history(store, place),
         "filter": lambda: "" if place.name else calls.render_filter(store, place),
         "calls": lambda: (
             calls.render_call(store, place.name) if place.name else calls.render_calls(store, place)
         ),
+        "graph": lambda: graph.render_graph(store),
+        "lineage": lambda: graph.render_lineage(store),
         "jobs": lambda: jobs.render_jobs(store),
         "find": lambda: records.render_audit_filter(place),
         "audit": lambda: records.render_audit(store, place),
     }
 
 
-def _list_own_renderers(store: Store, settings: Settings | None) -> dict[str, Render]:
+def _list_own_renderers(
+    store: Store, place: Place, settings: Settings | None, readers: RoomReaders | None
+) -> dict[str, Render]:
     if settings is None:
         return {}
-    own = settings
+    own, read = settings, readers or open_readers(settings, store)
     return {
-        "sources": lambda: records.render_sources(own, store),
-        "secrets": lambda: records.render_secrets(own),
+        "health": lambda: server_health.render_health(store, read.shelf, place.name),
+        "difference": lambda: server_versions.render_difference(store, read.shelf, place),
+        "sources": lambda: sources.render_sources(read.consents),
+        "secrets": lambda: sources.render_secrets(own, store, read.shelf, read.consents),
         "settings": lambda: records.render_settings(own, store),
     }
 
@@ -127,7 +198,7 @@ def render_page(session: LoginSession, place: Place) -> str:
     """
     parts = "".join(
         f'<section id="{name}" aria-label="{_name_part(name)}"></section>'
-        for name in PARTS[place.room]
+        for name in list_parts(place)
     )
     task = render_task_form(session) if place.room == "ask" else ""
     return f"""<!doctype html>
@@ -148,7 +219,7 @@ def render_page(session: LoginSession, place: Place) -> str:
 </header>
 <nav id="nav" aria-label="Rooms">{_render_bare_navigation(place)}</nav>
 <main id="main" tabindex="-1">
-<h1>{escape(ROOMS[place.room])}</h1>
+{_render_heading(place)}
 <p id="told" role="status" aria-live="polite"></p>
 <noscript><p class="empty">This browser runs no script. A page that needs none is behind the link of
 <code>toolwright control --url --plain</code></p></noscript>
@@ -157,6 +228,25 @@ def render_page(session: LoginSession, place: Place) -> str:
 </body>
 </html>
 """
+
+
+def _render_heading(place: Place) -> str:
+    """Where one is, with the way back: it is made of the address alone."""
+    steps = [(ROOMS[place.room], Place(place.room))]
+    if place.name:
+        steps.append((place.name, Place(place.room, place.name)))
+    for step in ("tool", "version"):
+        if place.name and place.get_filter(step):
+            told = f"version {place.get_filter(step)}" if step == "version" else place.filters[step]
+            steps.append((told, place))
+            break
+    *before, (last, _) = steps
+    links = "".join(
+        f'<a href="{escape(each.build_address())}">{escape_text(told, 60)}</a> '
+        '<span aria-hidden="true">/</span> '
+        for told, each in before
+    )
+    return f"<h1>{links}{escape_text(last, 60)}</h1>"
 
 
 def _render_bare_navigation(place: Place) -> str:

@@ -38,6 +38,7 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, open_key, sign_audit
 from orchestrator.control.access import COOKIE, ControlAccess, Refusal
 from orchestrator.control.console import MAX_WAIT_SECONDS, PageConsole, parse_number
+from orchestrator.control.granting import GrantDesk
 from orchestrator.control.link_pages import LinkPages
 from orchestrator.control.logins import SESSION_SECONDS
 from orchestrator.control.metrics import StoreCollector
@@ -46,6 +47,7 @@ from orchestrator.control.notify.announcer import Announcer
 from orchestrator.control.page import LOGGED_OUT, render_notice, render_page
 from orchestrator.control.plain import WAIT_SECONDS, Act, PlainPage
 from orchestrator.control.rooms.place import parse_place
+from orchestrator.control.trying import ToolTrial
 from orchestrator.errors import OrchestratorError
 from orchestrator.processes.kill import KillReport, freeze_everything, kill_until_gone
 from orchestrator.settings import Settings
@@ -97,6 +99,8 @@ class ControlPlane:
 
     def build_application(self) -> Starlette:
         console = PageConsole(self.settings, self.store, self._access)
+        trial = ToolTrial(self.settings, self.store)
+        desk = GrantDesk(self.settings, self.store)
         plain = PlainPage(self._access, self.store, self._list_plain_acts())
         return Starlette(
             routes=[
@@ -118,6 +122,13 @@ class ControlPlane:
                 Route(
                     "/calls/{id}/wrong", self._guard_endpoint(console.mark_wrong), methods=["POST"]
                 ),
+                Route(
+                    "/servers/{server}/tools/{tool}/call",
+                    self._guard_endpoint(trial.call_tool),
+                    methods=["POST"],
+                ),
+                Route("/sources", self._guard_endpoint(desk.add_source), methods=["POST"]),
+                Route("/secrets", self._guard_endpoint(desk.set_secret), methods=["POST"]),
                 Route("/replay/{id}", self._guard_endpoint(console.replay_call), methods=["POST"]),
                 Route("/audit/verify", self._guard_endpoint(self.verify_audit), methods=["POST"]),
                 Route("/search", self._guard_endpoint(console.search_records)),

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from orchestrator.approvals.accounts import CHOSEN, find_secret, split_secret
+from orchestrator.approvals.accounts import SOURCES as SOURCES
 from orchestrator.approvals.grants import Grants
 from orchestrator.gateway.audit_writer import AuditWriter
 from registry.database.canonical import hash_text, to_canonical_json
@@ -357,10 +358,6 @@ class BrokerFactory:
 def _find_request_origins(bundle: Bundle) -> frozenset[Origin]:
     requests = (each for tool in bundle.tools for each in tool.requests)
     return frozenset(filter(None, (parse_template_origin(each.url) for each in requests)))
-
-
-SOURCES = "sources"
-"""The vault's section for the secrets of sources, which belong to no server yet."""
 
 
 RESERVED_NAMES = frozenset({SOURCES, SEALED, "push"})

@@ -49,7 +49,8 @@ MIN_AGE = 7 * 86400.0
 @dataclass(frozen=True)
 class AuditQuery:
     """Filters of a search; empty strings and None do not filter. `text` may occur in any column of
-    a row or its call; `tool` is `server.tool` or a server; times are epoch seconds.
+    a row or its call; `tool` is `server.tool` or a server; times are epoch seconds. With `newest`
+    only so many of the newest rows are looked through.
     """
 
     text: str = ""
@@ -57,6 +58,7 @@ class AuditQuery:
     tool: str = ""
     since: float | None = None
     until: float | None = None
+    newest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,8 @@ def _match_own_recording() -> ColumnElement[bool]:
 def _build_conditions(wanted: AuditQuery) -> Iterator[ColumnElement[bool]]:
     audit, calls, approvals = tables.audit, tables.invocations, tables.approvals
     about = (calls, approvals)
+    if wanted.newest is not None:
+        yield audit.c.id > select(func.max(audit.c.id)).scalar_subquery() - wanted.newest
     if wanted.since is not None:
         yield audit.c.time >= wanted.since
     if wanted.until is not None:

@@ -14,8 +14,11 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Integer,
     RowMapping,
     Update,
+    case,
+    cast,
     func,
     insert,
     not_,
@@ -40,7 +43,7 @@ from registry.servers.standings import SERVER
 from registry.trust import Standing
 
 SEARCHED = 5_000
-COUNTED = 2_000
+COUNTED = 20_000
 """Newest calls that are looked through, so that a long history makes nothing slow."""
 
 
@@ -51,8 +54,18 @@ class CallQuery:
     """
 
     server: str = ""
+    tool: str = ""
     outcome: str = ""
     text: str = ""
+
+
+@dataclass(frozen=True)
+class CallOutcome:
+    """What became of one ended call of a server: `fault` as `registry.trust.judge_fault` says."""
+
+    started: float
+    version: int
+    fault: trust.Fault
 
 
 @dataclass(frozen=True)
@@ -203,26 +216,44 @@ class CallTable(RecordingTable):
         with self._database.read() as connection:
             return tuple(_parse_row(row) for row in connection.execute(query).mappings())
 
+    def find_outcomes(self, entry: str, limit: int) -> tuple[CallOutcome, ...]:
+        """The outcomes of a server's newest ended calls, oldest first, without what they hold."""
+        calls = tables.invocations.c
+        query = (
+            select(calls.started, calls.version, calls.failure_kind, calls.disputed)
+            .where(calls.entry == entry, calls.state == "done")
+            .order_by(calls.sequence.desc())
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            found = [
+                CallOutcome(row.started, row.version, _judge_row(row.failure_kind, row.disputed))
+                for row in connection.execute(query)
+            ]
+        return tuple(reversed(found))
+
     def count_by_hour(self, since: float) -> tuple[CallCount, ...]:
         """The ended calls begun since a moment by the hour, of the newest COUNTED, oldest first."""
-        invocations = tables.invocations
+        calls = tables.invocations.c
+        good = (calls.state == "done") & calls.failure_kind.is_(None) & not_(calls.disputed)
         newest = (
-            select(
-                invocations.c.started,
-                invocations.c.disputed,
-                invocations.c.state,
-                invocations.c.failure_kind,
-            )
-            .order_by(invocations.c.sequence.desc())
+            select(calls.started, calls.state, case((good, 1), else_=0).label("good"))
+            .order_by(calls.sequence.desc())
             .limit(COUNTED)
+            .subquery()
         )
-        counts: dict[float, list[int]] = {}
+        hour = cast(newest.c.started / 3600, Integer)
+        query = (
+            select(hour, func.sum(newest.c.good), func.count())
+            .where(newest.c.started >= since, newest.c.state != "intended")
+            .group_by(hour)
+            .order_by(hour)
+        )
         with self._database.read() as connection:
-            for started, disputed, state, kind in connection.execute(newest):
-                if started >= since and state != "intended":
-                    good = state == "done" and kind is None and not disputed
-                    counts.setdefault(started // 3600 * 3600, [0, 0])[0 if good else 1] += 1
-        return tuple(CallCount(hour, *counts[hour]) for hour in sorted(counts))
+            return tuple(
+                CallCount(3600.0 * hour, succeeded, ended - succeeded)
+                for hour, succeeded, ended in connection.execute(query)
+            )
 
     def get(self, id: str) -> Invocation:
         """Raises Unknown."""
@@ -284,11 +315,17 @@ def _overturn_success(connection: Connection, row: RowMapping, now: float, reaso
         standings.save_record(connection, row["entry"], operation, after, fresh=False)
 
 
+def _judge_row(failure_kind: str | None, disputed: bool) -> trust.Fault:
+    return "server" if disputed else trust.judge_fault(failure_kind or "")
+
+
 def _build_conditions(wanted: CallQuery) -> Iterator[ColumnElement[bool]]:
     calls = tables.invocations.c
     good = (calls.state == "done") & calls.failure_kind.is_(None) & not_(calls.disputed)
     if wanted.server:
         yield calls.entry == wanted.server
+    if wanted.tool:
+        yield calls.tool == wanted.tool
     if wanted.outcome == "ok":
         yield good
     elif wanted.outcome == "failed":

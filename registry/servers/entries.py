@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
@@ -57,6 +57,15 @@ _SUMMARIES = (
     )
     .order_by(tables.entries.c.name)
 )
+
+
+@dataclass(frozen=True)
+class StateChange:
+    """A server's change to a state, at a time (epoch seconds), and why."""
+
+    at: float
+    state: str
+    reason: str
 
 
 class ServerTable(Repository):
@@ -214,6 +223,22 @@ class ServerTable(Repository):
             payload = connection.execute(query).scalar()
         said: Mapping[str, Any] = json.loads(payload) if payload else {}
         return said
+
+    def find_state_changes(self, name: str, limit: int) -> tuple[StateChange, ...]:
+        """What the audit says of a server's last changes of state, oldest first."""
+        audit = tables.audit
+        query = (
+            select(audit.c.time, audit.c.payload)
+            .where((audit.c.subject == name) & (audit.c.kind == STATE))
+            .order_by(audit.c.id.desc())
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            rows = [(row.time, json.loads(row.payload)) for row in connection.execute(query)]
+        return tuple(
+            StateChange(at, str(said.get("state", "")), str(said.get("reason", "")))
+            for at, said in reversed(rows)
+        )
 
     def get_published_digest(self, name: str, version: int) -> str | None:
         """The digest with which the audit says that a version was published; None where it says

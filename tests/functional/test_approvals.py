@@ -315,3 +315,22 @@ def test_what_was_approved_while_frozen_stands_as_unsent_and_a_freeze_ends_who_s
         # It was cut while under way: nobody knows whether it arrived, and nobody sends it again.
         assert store.approvals.get(approval).state == "unknown"
         assert letters.sent.count("held") == 1
+
+
+def test_a_tool_that_is_tried_on_its_page_is_called_and_its_writes_wait(
+    served: Peer, toolwright_home: Home, harbour: HarbourApi
+) -> None:
+    def try_tool(name: str, **body: Any) -> httpx.Response:
+        return toolwright_home.post(f"/servers/harbour/tools/{name}/call", **body)
+
+    read = try_tool("list_berths").json()
+    assert read["told"] == "The call succeeded."
+    with toolwright_home.store() as store:
+        call = store.calls.get(read["link"]["href"].rpartition("/")[2])
+    assert (call.tool, call.task) == ("list_berths", "tried on the control page")
+    written = try_tool("book_berth", fields={"body": json.dumps(booking("Tried"))}).json()
+    assert (written["link"]["href"], "text" in written) == ("/rooms/approvals", True)
+    assert state(toolwright_home, written["approval"]) == "pending"
+    assert sent(harbour, "Tried") == 0
+    assert try_tool("list_berths", fields={"--engine": "x"}).status_code == 400
+    assert try_tool("sink_berth").status_code == 400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ from orchestrator.settings import Settings, load_settings
 from sandbox.session.interface import Outcome
 from sandbox.wire.content import get_media_data, join_texts
 
+MAX_ARGUMENTS = 16 << 20
+"""Characters read from standard input."""
+
 
 @click.command("call")
 @click.argument("tool", type=StoredName("tool"))
@@ -60,7 +64,7 @@ def call_command(
     engine: str | None,
 ) -> None:
     """Call TOOL (`server.tool`) with ARGUMENTS: words like `name=example.org limit=3`, or one JSON
-    object.
+    object; `-` reads that object from standard input.
 
     Each value is read as the tool's input schema says. `outer.inner=3` is a value inside an object,
     a repeated key makes a list, `key=@FILE` reads a local file (`key=@@x` is the text @x), and
@@ -92,6 +96,8 @@ def call_command(
 
 def _read_arguments(tool: str, given: tuple[str, ...]) -> Mapping[str, Any]:
     """Arguments of a command line, as words or as one JSON object. Raises click.UsageError."""
+    if given == ("-",):
+        return parse_arguments(sys.stdin.read(MAX_ARGUMENTS))
     if len(given) < 2 and not any(map(is_word, given)):
         return parse_arguments(given[0]) if given else {}
     schema = load_input_schema(tool) or ANY

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from orchestrator.cli.server_report import find_levels
 from orchestrator.cli.terminal import (
     json_option,
     print_json,
@@ -13,6 +12,7 @@ from orchestrator.cli.terminal import (
     report_errors,
 )
 from orchestrator.forging.contact.suggestions import describe_suggestions
+from orchestrator.server_report import find_levels
 from orchestrator.settings import load_settings
 from registry.models import Route, ServerSummary, describe_server
 from registry.servers.quarantine import explain_quarantine

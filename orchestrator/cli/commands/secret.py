@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from orchestrator.approvals.accounts import SOURCES
 from orchestrator.approvals.granting import (
     bind_secret,
     find_credential_names,
@@ -18,6 +19,7 @@ from orchestrator.approvals.granting import (
     unbind_secret,
 )
 from orchestrator.approvals.grants import Grants, open_grants
+from orchestrator.approvals.secrets import store_secret
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.login import accounts_command as accounts_command
@@ -36,15 +38,14 @@ from orchestrator.cli.terminal import (
     run_coroutine,
 )
 from orchestrator.errors import OrchestratorError
-from orchestrator.gateway.brokers import SOURCES
 from orchestrator.logins.keeping import list_token_uses
 from orchestrator.settings import Settings, load_settings
-from registry.secrets.vault import Secret, list_own_secrets, open_vault
+from registry.secrets.vault import list_own_secrets, open_vault
 from registry.servers.bundles import Bundles
 from registry.store import Store
 from sandbox.credentials.uses import SecretUse, render_origin
 from sandbox.wire.policy import parse_origin
-from sandbox.wire.redaction import ANYWHERE, MAX_SECRET
+from sandbox.wire.redaction import MAX_SECRET
 
 _place_option = click.option(
     "--auth",
@@ -99,20 +100,12 @@ def set_secret(
     uses = _show_uses(settings, server, own, declared=declared)
     signer = ask_pin(settings, pin_file)
     value = _read_value(value_file) if value_file else click.prompt("Value", hide_input=True)
-    if not value.strip():
-        raise OrchestratorError(f"the value of {name} is empty. Nothing was set.")
     with Store.open(settings.database_url) as store:
-        # Neither the old value goes where the new one may, nor the new one where the old did.
-        unbind_secret(store.grants, server, own, "terminal", time.time())
         vault = open_vault(settings)
-        with vault.lock_secret(server, own):
-            vault.put(server, own, Secret(value))
-        if uses:
-            bind_secret(store.grants, server, own, uses, "terminal", signer)
-        store.audit.add_note("secret.set", name, {}, time.time())
+        warning = store_secret(store, vault, server, own, value, uses, "terminal", signer)
     print_text(f"{name} is set.")
-    if len(value) < ANYWHERE:
-        print_text("It is so short that it cannot be kept out of answers for certain.", "yellow")
+    if warning:
+        print_text(warning, "yellow")
     if declaring is not None:
         made = run_coroutine(declaring.publish_declaring(settings, server, own, place))
         print_text(f"{made.name} version {made.version} sends it.", "bold green")

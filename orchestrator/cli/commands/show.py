@@ -13,7 +13,6 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.calls import split_tool_name
 from orchestrator.cli.identifiers import StoredName
-from orchestrator.cli.server_report import LOOKED_AT, encode_health, find_levels, render_health
 from orchestrator.cli.terminal import (
     json_option,
     out,
@@ -24,6 +23,7 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.cli.tools.tool_report import encode_tool, print_tool
 from orchestrator.errors import UnknownTool
+from orchestrator.server_report import LOOKED_AT, encode_health, find_levels, render_health
 from orchestrator.settings import Settings, load_settings
 from orchestrator.views import encode_spent
 from registry.models import Entry, describe_server

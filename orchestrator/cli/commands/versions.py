@@ -8,7 +8,6 @@ import click
 
 from orchestrator.approvals.dates import format_age
 from orchestrator.cli.identifiers import StoredName
-from orchestrator.cli.server_report import encode_trial
 from orchestrator.cli.terminal import (
     json_option,
     print_json,
@@ -16,6 +15,7 @@ from orchestrator.cli.terminal import (
     print_text,
     report_errors,
 )
+from orchestrator.server_report import encode_trial
 from orchestrator.settings import load_settings
 from registry.models import Entry
 from registry.servers.bundles import Bundles

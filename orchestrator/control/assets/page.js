@@ -13,12 +13,22 @@ function ask(path, more = {}) {
   return fetch(path, { ...more, headers });
 }
 
+const nameForm = (form) => `${form.closest("details")?.id || ""} ${form.dataset.post}`;
+const listInputs = (form) => [...form.querySelectorAll("input:not([type=hidden]), select, textarea")];
+
 function show(name, html) {
   const part = byId(name);
   if (!part) return;
   const open = new Set([...part.querySelectorAll("details[open]")].map((element) => element.id));
   const focus = part.contains(document.activeElement) ? document.activeElement.id : "";
+  const typed = new Map([...part.querySelectorAll("form[data-post]")].map(
+    (form) => [nameForm(form), listInputs(form).map((input) => input.value)],
+  ));
   part.innerHTML = html;
+  for (const form of part.querySelectorAll("form[data-post]")) {
+    const values = typed.get(nameForm(form)) || [];
+    for (const [index, input] of listInputs(form).entries()) input.value = values[index] ?? "";
+  }
   for (const element of part.querySelectorAll("details")) element.open = open.has(element.id);
   if (focus && byId(focus)) byId(focus).focus();
   tick();
@@ -92,7 +102,7 @@ async function post(path, body, form) {
 }
 
 document.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-post]");
+  const button = event.target.closest("button[data-post]");
   if (!button) return;
   const body = { pin: byId("pin").value, by: "page" };
   if (button.dataset.decision) {
@@ -116,6 +126,83 @@ document.addEventListener("click", async (event) => {
   } finally {
     button.disabled = false;
   }
+});
+
+// A form that posts: `data-field` are the fields of what it is about, named ones its own.
+function collect(form) {
+  const body = { by: "page" };
+  const fields = {};
+  for (const input of form.elements) {
+    if (input.dataset.field) {
+      if (input.value !== "") fields[input.dataset.field] = input.value;
+    } else if (input.name) {
+      body[input.name] = input.value;
+    }
+  }
+  if (Object.keys(fields).length) body.fields = fields;
+  if (form.dataset.digest) body.digest = form.dataset.digest;
+  return body;
+}
+
+function answer(output, said) {
+  const told = document.createElement("p");
+  told.textContent = said.error || said.told || "Done.";
+  output.className = said.error || said.failed ? "bad" : "good";
+  output.replaceChildren(told);
+  if (said.text) {
+    const text = document.createElement("pre");
+    text.textContent = said.text;
+    output.append(text);
+  }
+  if (said.link) {
+    const link = document.createElement("a");
+    link.href = said.link.href;
+    link.textContent = said.link.label;
+    output.append(link);
+  }
+}
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target.closest("form[data-post]");
+  if (!form) return;
+  event.preventDefault();
+  const output = form.querySelector("output");
+  const button = form.querySelector("button");
+  const body = collect(form);
+  if (form.dataset.pin !== undefined) {
+    body.pin = byId("pin").value;
+    if (!body.pin) {
+      answer(output, { error: "Type your PIN into the field at the top first." });
+      byId("pin").focus();
+      return;
+    }
+  }
+  button.disabled = true;
+  output.className = "";
+  output.textContent = "…";
+  try {
+    // A secret is sent once and kept nowhere on the page.
+    for (const input of form.querySelectorAll("[data-once]")) input.value = "";
+    const said = await post(form.dataset.post, body, form.dataset.form);
+    answer(output, said);
+    if (!form.isConnected) told.textContent = said.error || said.told;
+  } catch {
+    answer(output, { error: "The control plane does not answer." });
+  } finally {
+    button.disabled = false;
+  }
+});
+
+document.addEventListener("input", (event) => {
+  // What is typed as a whole is taken instead of fields that would have to be filled.
+  if (event.target.name === "whole") event.target.form.noValidate = event.target.value !== "";
+});
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(button.dataset.copy);
+  told.textContent = "Copied.";
 });
 
 function parseArguments(text) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
 from orchestrator.control.markup import (
@@ -32,9 +33,15 @@ def render_filter(store: Store, place: Place) -> str:
     )
     outcomes = _render_options(OUTCOMES, place, "outcome")
     text = escape(place.get_filter("text"))
+    tool = place.get_filter("tool")
+    only = (
+        f'<label>Tool <input name="tool" maxlength="40" value="{escape(tool)}"></label>'
+        if tool
+        else ""
+    )
     return (
         f'<form class="filter" method="get" action="{build_address("calls")}">'
-        f"<label>Server <select name='server'>{servers}</select></label>"
+        f"<label>Server <select name='server'>{servers}</select></label>{only}"
         f"<label>Outcome <select name='outcome'>{outcomes}</select></label>"
         f'<label>Text <input name="text" maxlength="200" value="{text}"></label>'
         "<button>Filter</button></form>"
@@ -54,6 +61,7 @@ def render_calls(store: Store, place: Place) -> str:
     """One page of the calls that pass the filters, newest first."""
     wanted = CallQuery(
         server=place.get_filter("server"),
+        tool=place.get_filter("tool"),
         outcome=place.get_filter("outcome"),
         text=place.get_filter("text"),
     )
@@ -92,6 +100,22 @@ def _render_row(call: Invocation) -> tuple[str, ...]:
     )
 
 
+def render_call_list(calls: Iterable[Invocation]) -> str:
+    """Calls as rows, each with a button to mark it wrong."""
+    rows = [
+        (
+            f"<code>{escape_text(call.tool)}</code>",
+            render_outcome(call),
+            render_time(call.started),
+            f'<a href="{escape(build_address("calls", call.id))}">{escape_text(call.id)}</a>',
+            render_mark_wrong(call),
+        )
+        for call in calls
+    ]
+    heads = ("tool", "outcome", "when", "call", "")
+    return render_table(heads, rows, "last calls") if rows else render_empty("No calls yet.")
+
+
 def render_outcome(call: Invocation) -> str:
     """What became of a call, in a word or a sentence."""
     if call.succeeded:
@@ -124,7 +148,7 @@ def render_call(store: Store, identity: str) -> str:
         f"<h3>Exchange {number}</h3>{render_value(exchange)}"
         for number, exchange in enumerate(call.exchanges[:PAGE], 1)
     )
-    title = f"{escape_text(call.entry)}.{escape_text(call.tool)} <small>{escape(call.id)}</small>"
+    title = f"{escape_text(call.entry)}.{escape_text(call.tool)}"
     return render_section(
         title,
         f'{facts}<div class="actions">{buttons}</div><h3>Arguments</h3>'
@@ -145,6 +169,6 @@ def render_mark_wrong(call: Invocation) -> str:
     if not call.succeeded:
         return ""
     return (
-        f' <button class="quiet" data-post="/calls/{escape(call.id)}/wrong" '
+        f'<button class="quiet small" data-post="/calls/{escape(call.id)}/wrong" '
         f'id="wrong-{escape(call.id)}">This result is wrong</button>'
     )

@@ -13,7 +13,7 @@ from orchestrator.control.markup import (
 from orchestrator.control.rooms.approvals import find_waiting_jobs
 from orchestrator.control.rooms.jobs import find_jobs, render_progress
 from orchestrator.control.rooms.place import ROOMS, Place, build_address
-from registry.calls.invocations import CallCount
+from registry.calls.invocations import COUNTED, CallCount
 from registry.models import Job
 from registry.processes import ProcessTable
 from registry.store import Store
@@ -83,11 +83,12 @@ def render_day(store: Store, now: float) -> str:
     good, bad = sum(each.succeeded for each in counts), sum(each.failed for each in counts)
     trusted = sum(server.standing.level == "trusted" for server in servers)
     held = sum(server.state == "quarantined" for server in servers)
+    more = "+" if good + bad >= COUNTED else ""
     figures = "".join(
         f'<a class="figure" href="{address}"><b>{figure}</b> {told}</a>'
         for figure, told, address in (
-            (good + bad, "calls", build_address("calls")),
-            (bad, "failed", build_address("calls") + "?outcome=failed"),
+            (f"{good + bad:,}{more}", "calls", build_address("calls")),
+            (f"{bad:,}{more}", "failed", build_address("calls") + "?outcome=failed"),
             (len(servers), "servers", build_address("servers")),
             (trusted, "trusted", build_address("servers")),
             (held, "quarantined", build_address("servers")),

@@ -11,6 +11,7 @@ ROOMS: Mapping[str, str] = {
     "approvals": "Approvals",
     "ask": "Ask",
     "servers": "Servers",
+    "graph": "Graph",
     "calls": "Calls",
     "jobs": "Jobs",
     "sources": "Sources & secrets",
@@ -18,7 +19,7 @@ ROOMS: Mapping[str, str] = {
     "settings": "Settings",
 }
 """The rooms' names in addresses and their titles, in the order of the navigation."""
-FILTERS = ("server", "outcome", "text", "page")
+FILTERS = ("server", "tool", "version", "outcome", "text", "page")
 """What an address may ask for besides its room and the name of one thing."""
 MAX_FILTER = 200
 MAX_PAGE = 100_000
@@ -43,10 +44,10 @@ class Place:
         return self.filters.get(name, "")
 
     def build_address(self, **filters: str) -> str:
-        """The address of this room with other filters."""
+        """The address of this place with other filters."""
         asked = {**self.filters, **filters}
         query = urlencode({name: text for name, text in asked.items() if text})
-        return build_address(self.room) + (f"?{query}" if query else "")
+        return build_address(self.room, self.name) + (f"?{query}" if query else "")
 
 
 def build_address(room: str, name: str = "") -> str:

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from tests.world.axe import load_axe
+from tests.world.cache import Unavailable
+
 SECONDS = 120_000
 
 
@@ -22,3 +25,12 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=chromium, args=arguments)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The script of axe-core. Skips where it cannot be had."""
+    try:
+        return load_axe()
+    except Unavailable as reason:
+        pytest.skip(f"axe-core from npm: {reason}")

@@ -4,21 +4,99 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from registry.approvals.rules import ApprovalRule, Condition
-from registry.models import Approval, Job
+from registry.models import Approval, Invocation, Job, build_entry
+from registry.servers.bundles import Bundles
 from registry.store import Store
+from sandbox.bundle.apispec import Access
+from sandbox.bundle.credential import Credential
+from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
 from sandbox.bundle.report import CaseResult, StageReport
 from sandbox.wire.exchange import WireRequest, digest_request
-from tests.registry.samples import approval, entry, invocation, tool
+from tests.registry.samples import approval, entry, invocation
 
 OPERATIONS = ("list_zones", "get_zone", "create_zone", "update_zone")
+ANY = {"type": "object", "properties": {}}
+ZONE = {"type": "string", "description": "The zone's name.", "example": "example.org"}
+KIND = {"type": "string", "enum": ["native", "master", "slave"], "description": "Who serves it."}
+TTL = {"type": "integer", "description": "How long answers are kept, in seconds.", "default": 3600}
+LIMITS = {
+    "type": "object",
+    "properties": {
+        "page": {"type": "integer", "description": "Which page, from 1."},
+        "kind": KIND,
+        "disabled": {"type": "boolean", "description": "Those too that are switched off."},
+    },
+}
+CREATION = {
+    "type": "object",
+    "properties": {"name": ZONE, "ttl": TTL, "servers": {"type": "array", "items": ZONE}},
+    "required": ["name"],
+}
+ONE = {"type": "object", "properties": {"zone": ZONE, "ttl": TTL}, "required": ["zone"]}
+
+
+def _make_tool(
+    name: str, description: str, schema: dict[str, Any], method: str, path: str = "/zones"
+) -> ToolDefinition:
+    asked = (RequestPattern(method, f"https://api.example{path}"),)
+    access: Access = "read" if method == "GET" else "write"
+    return ToolDefinition(
+        name, description, schema, ANY, access, requests=asked, security=(("token",),), path=path
+    )
+
+
 TOOLS = (
-    tool("list_zones", "List all zones of the account.", "read", {"page": "Which page, from 1."}),
-    tool("get_zone", "One zone with its records.", "read", {"zone": "The zone's name."}),
-    tool("create_zone", "Create a zone.", "write", {"name": "Its name.", "ttl": "In seconds."}),
-    tool("update_zone", "Change a zone.", "write", {"zone": "Its name.", "ttl": "In seconds."}),
+    _make_tool("list_zones", "List all zones of the account.", LIMITS, "GET"),
+    _make_tool("get_zone", "One zone with its records.", ONE, "GET", "/zones/{zone}"),
+    _make_tool("create_zone", "Create a zone.", CREATION, "POST"),
+    _make_tool("update_zone", "Change a zone.", ONE, "PATCH", "/zones/{zone}"),
+)
+CODE = "".join(
+    f'\n\n@tool\ndef {name}(arguments):\n    return http.{verb}("/zones", arguments)\n'
+    for name, verb in zip(OPERATIONS, ("get", "get", "post", "patch"), strict=True)
+)
+FIRST = Bundle(
+    name="dns",
+    version=1,
+    title="DNS of example",
+    base_url="https://api.example",
+    source_code=f"from toolwright import http, tool\n{CODE}",
+    tools=(*TOOLS[:3], replace(TOOLS[3], name="set_ttl", description="Set a zone's TTL.")),
+    provenance=Provenance("https://api.example/openapi.json", "0" * 64),
+    permissions=("network:api.example:443",),
+    credentials=(Credential("token", "apiKey", parameter="X-API-Key"),),
+    description="Zones and records of a hosted DNS",
+)
+SECOND = replace(
+    FIRST,
+    version=2,
+    source_code=FIRST.source_code.replace("http.patch", "http.put"),
+    tools=(replace(TOOLS[0], description="List all zones of the account, by page."), *TOOLS[1:]),
+    permissions=("network:api.example:443", "network:status.example:443"),
+)
+BRIEF = Bundle(
+    name="morning_brief",
+    version=1,
+    title="The day before it begins",
+    base_url="",
+    source_code="from toolwright import call, tool\n",
+    tools=(ToolDefinition("brief", "Zones and weather in one text.", ANY, ANY, "read"),),
+    provenance=Provenance("a task", "0" * 64, "client", "a model"),
+    permissions=("call:dns.list_zones", "call:weather_of_the_whole_world.list_zones"),
+    description="Asks two servers and writes one text",
+)
+FORK = replace(
+    SECOND,
+    name="dns_read_only",
+    version=1,
+    title="DNS of example, reads alone",
+    tools=TOOLS[:2],
+    provenance=replace(SECOND.provenance, parent=f"dns@2:{SECOND.compute_digest()}"),
 )
 
 
@@ -49,7 +127,7 @@ def _build_approvals(now: float) -> tuple[Approval, ...]:
     update = WireRequest(
         "PATCH", "https://api.example/v1/zones/example.org", (), b'{"ttl": 60, "owner": "ann"}'
     )
-    given = {"created": now - 40, "expires": now + 3600}
+    given = {"created": now - 40, "expires": now + 3600, "version": 2}
     return (
         approval(
             "6f1c2a9b11d04e77",
@@ -71,35 +149,41 @@ def _build_approvals(now: float) -> tuple[Approval, ...]:
 
 
 def fill_store(store: Store, calls: int = 120) -> None:
-    """Two servers, their calls, two waiting writes, jobs, a rule."""
+    """Four servers, one in its second version, their calls, two waiting writes, jobs, a rule."""
     now = time.time()
-    store.servers.publish(entry("dns", 1, *TOOLS, title="DNS of example"), REPORTS, now=now - 9000)
+    shelf = Bundles(store.path.parent, store.servers)
+    shelf.publish_bundle(FIRST, build_entry(FIRST, now - 90_000), REPORTS, None)
     store.servers.publish(
-        entry("weather-of-the-whole-world", description="Forecasts"), REPORTS[:2], now=now - 8000
+        entry("weather_of_the_whole_world", description="Forecasts"), REPORTS[:2], now=now - 8000
     )
-    store.calls.record_many(
-        (
-            invocation(
-                f"{number:016x}",
-                "upstream" if number % 9 == 0 else None,
-                started=now - (calls - number) * 500,
-                tool=OPERATIONS[number % 2],
-                arguments={"page": number},
-                task="list the zones of the account" if number % 3 else "",
-                result={"zones": ["example.org", "example.net"]},
-                exchanges=({"request": {"method": "GET", "url": "https://api.example/zones"}},),
-            )
-            for number in range(calls)
-        ),
-        now,
-    )
+    shelf.publish_bundle(BRIEF, build_entry(BRIEF, now - 7000), REPORTS[:1], None)
+    store.calls.record_many(_make_calls(0, calls // 3, 1, now, calls), now)
+    shelf.publish_bundle(SECOND, build_entry(SECOND, now - 40_000), REPORTS, None)
+    shelf.publish_bundle(FORK, build_entry(FORK, now - 5000), REPORTS[:2], None)
+    store.calls.record_many(_make_calls(calls // 3, calls, 2, now, calls), now)
     for waiting in _build_approvals(now):
         store.approvals.add_pending(waiting)
     only = (Condition("/name", equals="example.net"),)
     store.rules.add(
-        ApprovalRule("r1", "dns", "create_zone", 1, "", only, now, now + 9e4, 3, "ann", "a1")
+        ApprovalRule("r1", "dns", "create_zone", 2, "", only, now, now + 9e4, 3, "ann", "a1")
     )
     _add_jobs(store, now)
+
+
+def _make_calls(first: int, end: int, version: int, now: float, count: int) -> Iterator[Invocation]:
+    for number in range(first, end):
+        failed = "upstream" if number % 9 == 0 else "bug" if number % 31 == 7 else None
+        yield invocation(
+            f"{number:016x}",
+            failed,
+            version=version,
+            started=now - (count - number) * 500,
+            tool=OPERATIONS[number % 2],
+            arguments={"page": number},
+            task="list the zones of the account" if number % 3 else "",
+            result={"zones": ["example.org", "example.net"]},
+            exchanges=({"request": {"method": "GET", "url": "https://api.example/zones"}},),
+        )
 
 
 def _add_jobs(store: Store, now: float) -> None:
@@ -108,7 +192,7 @@ def _add_jobs(store: Store, now: float) -> None:
     claimed = store.jobs.claim(forging.id, "p", now - 50)
     if claimed is not None:
         for stage, share in (("read", 0.2), ("compile", 0.4), ("prove", 0.7)):
-            told = f"{stage}: 36 operations"
+            told = "36 operations"
             store.jobs.update_progress(
                 forging.id, claimed.attempt, now, stage=stage, progress=share, message=told
             )

@@ -30,6 +30,8 @@ LOOKS = {"light": ("light", WIDE), "dark": ("dark", WIDE), "phone": ("light", NA
 PLACES = (
     *((room, build_address(room)) for room in ROOMS),
     ("server", build_address("servers", "dns")),
+    ("tool", build_address("servers", "dns") + "?tool=create_zone"),
+    ("version", build_address("servers", "dns") + "?version=2"),
     ("call", build_address("calls", f"{5:016x}")),
 )
 

@@ -13,13 +13,16 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from orchestrator.settings import Settings
 from registry.approvals.rules import ApprovalRule, Condition
 from registry.models import Approval, Invocation, Process
+from registry.secrets.vault import open_vault
 from registry.store import Store
 from sandbox.wire.exchange import WireRequest
 from tests.functional.home import until
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.control.conftest import SECONDS
+from tests.orchestrator.control.filled import fill_store
 from tests.orchestrator.plane import Plane
 from tests.registry.samples import REPORTS, entry
 
@@ -162,13 +165,39 @@ def test_a_result_of_a_server_on_probation_can_be_marked_wrong(
 ) -> None:
     now = time.time()
     store.calls.record(Invocation("c1", "dns", 1, "list_zones", "read", now), now)
-    enter(page, "/rooms/servers/dns")
-    server = page.locator("#servers")
-    server.locator("summary").first.click()
-    server.get_by_role("button", name="This result is wrong").click()
-    expect(server).to_contain_text("marked wrong")
-    expect(server.locator("details").first).to_have_attribute("open", "")
+    enter(page, "/rooms/servers/dns?tool=list_zones")
+    page.locator("#definition summary").click()
+    uses = page.locator("#uses")
+    uses.get_by_role("button", name="This result is wrong").click()
+    expect(uses).to_contain_text("marked wrong")
+    expect(page.locator("#definition")).to_have_attribute("open", "")
     assert store.calls.get("c1").disputed
+
+
+def test_forms_say_what_is_wrong_keep_what_is_typed_and_forget_a_secret(
+    page: Page, store: Store, settings: Settings
+) -> None:
+    fill_store(store, 9)
+    enter(page, "/rooms/servers/dns?tool=list_zones")
+    form = page.locator("#try form")
+    field = form.locator("[data-field=page]")
+    field.fill("three")
+    form.get_by_role("button", name="Call it").click()
+    expect(form.locator("output")).to_contain_text("page: 'three' is no integer")
+    expect(field).to_have_value("three")
+    assert len(store.calls.find("dns")) == 9
+    enter(page, "/rooms/sources")
+    asked = page.locator("details", has=page.locator("summary", has_text="dns.token"))
+    asked.locator("summary").click()
+    asked.get_by_label("Value").fill("the-value-of-the-token")
+    asked.get_by_role("button", name="Set (PIN)").click()
+    expect(asked.locator("output")).to_contain_text("Type your PIN")
+    page.get_by_label("PIN", exact=True).fill(PIN)
+    asked.get_by_role("button", name="Set (PIN)").click()
+    expect(asked.locator("summary")).to_contain_text("set")
+    expect(asked.get_by_role("button", name="Replace (PIN)")).to_be_visible()
+    expect(asked.get_by_label("Value")).to_have_value("")
+    assert open_vault(settings).list_names() == (("dns", "token"),)
 
 
 def test_a_phone_shows_it_without_scrolling_sideways(

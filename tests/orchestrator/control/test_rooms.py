@@ -10,11 +10,12 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Browser, expect
 
-from orchestrator.control.page import PARTS, render_panels
+from orchestrator.control.page import list_parts, render_panels
 from orchestrator.control.rooms.approvals import render_summary
 from orchestrator.control.rooms.place import ROOMS, Place, parse_place
-from orchestrator.control.rooms.servers import explain_next_level
+from orchestrator.control.rooms.server_trust import explain_next_level
 from orchestrator.settings import Settings
+from registry.audit.search import AuditQuery
 from registry.calls.invocations import CallQuery
 from registry.models import Approval
 from registry.secrets.vault import Secret, open_vault
@@ -23,14 +24,17 @@ from registry.trust import TrustRecord, compute_standing
 from sandbox.wire.exchange import WireRequest
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.control.filled import fill_store
-from tests.orchestrator.control.screenshots import NARROW, PLACES, log_in, open_room
+from tests.orchestrator.control.screenshots import NARROW, PLACES, WIDE, log_in, open_room
 from tests.orchestrator.plane import BEARER, Plane
 from tests.orchestrator.plane import log_in as log_in_without_browser
 from tests.registry.samples import approval, entry, invocation
+from tests.world.axe import find_grave
+
+ONE_OF_A_SERVER = (("tool", "create_zone"), ("version", "1"), ("version", "2"))
 
 
-def test_every_room_opens_by_its_address_without_a_problem_and_fits_a_phone(
-    browser: Browser, plane: Plane, store: Store
+def test_every_room_opens_by_its_address_fits_a_phone_and_is_usable_by_everybody(
+    browser: Browser, plane: Plane, store: Store, axe: str
 ) -> None:
     fill_store(store)
     problems: list[str] = []
@@ -44,12 +48,27 @@ def test_every_room_opens_by_its_address_without_a_problem_and_fits_a_phone(
         page.goto(log_in(plane.url))
         origin = page.evaluate("location.origin")
         for name, path in PLACES:
+            page.set_viewport_size(NARROW)
+            page.emulate_media(color_scheme="light")
             open_room(page, origin, path)
+            page.evaluate("document.querySelectorAll('details').forEach((e) => (e.open = true))")
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= NARROW["width"], name
             assert page.locator("nav a[aria-current=page]").count() == 1
             assert page.get_by_text("cannot be shown").count() == 0
-    assert problems == []
+            page.set_viewport_size(WIDE)
+            assert (name, find_grave(page, axe)) == (name, [])
+            page.emulate_media(color_scheme="dark")
+            assert (name, find_grave(page, axe, "color-contrast")) == (name, [])
+        for address in (f"{plane.url}/", log_in(plane.url, plain=True)):
+            page.goto(address)
+            assert find_grave(page, axe) == []
+        page.goto("about:blank")
+        page.set_content("<img src=x><p style='color: #ddd'>pale</p>")
+        found = {finding.rule for finding in find_grave(page, axe)}
+        assert found >= {"image-alt", "color-contrast"}
+    # The page that is not logged in is answered with 401.
+    assert [each for each in problems if "net::ERR" not in each and "401" not in each] == []
 
 
 def test_without_script_a_person_approves_rejects_freezes_and_unfreezes(
@@ -130,9 +149,12 @@ def test_every_part_of_a_room_is_rendered_empty_and_full(settings: Settings, sto
     for fill in (False, True):
         if fill:
             fill_store(store)
-        for room in ROOMS:
-            parts = render_panels(store, Place(room), settings)
-            assert list(parts) == ["nav", "freeze", *PARTS[room]]
+        places = [Place(room) for room in ROOMS]
+        if fill:
+            places += [Place("servers", "dns", {k: v}) for k, v in (("", ""), *ONE_OF_A_SERVER)]
+        for place in places:
+            parts = render_panels(store, place, settings)
+            assert list(parts) == ["nav", "freeze", *list_parts(place)]
             assert "cannot be shown" not in "".join(parts.values())
 
 
@@ -150,8 +172,8 @@ def test_calls_are_filtered_and_shown_fifty_at_a_time(store: Store) -> None:
     assert (last.count("<tr>"), "page=4" in last) == (21, False)
     failed = store.calls.search(CallQuery(outcome="failed"), 1000)
     good = store.calls.search(CallQuery(outcome="ok"), 1000)
-    assert (len(failed), len(good), any(call.succeeded for call in failed)) == (14, 106, False)
-    assert store.calls.search(CallQuery(server="weather-of-the-whole-world"), 10) == ()
+    assert (len(failed), len(good), any(call.succeeded for call in failed)) == (18, 102, False)
+    assert store.calls.search(CallQuery(server="weather_of_the_whole_world"), 10) == ()
     (found,) = store.calls.search(CallQuery(text='"page":119'), 10)
     assert found.arguments == {"page": 119}
     assert store.calls.search(CallQuery(text="%"), 10) == ()
@@ -212,6 +234,13 @@ def test_always_is_offered_with_its_whole_sentence_or_not_at_all(
     html = render_panels(store)["waiting"]
     assert 'id="approve-long"' in html
     assert ('id="always-long"' in html, 'id="always-gone"' in html) == (False, False)
+
+
+def test_the_audit_is_searched_in_its_newest_rows_alone(store: Store) -> None:
+    for number in range(4):
+        store.audit.add_note("told", f"row{number}", {"text": "needle"}, 1.0)
+    found = store.audit.search(AuditQuery(text="needle", newest=2), 10)
+    assert [match.row.subject for match in found] == ["row3", "row2"]
 
 
 def test_the_audit_is_verified_in_words(plane: Plane, store: Store, waiting: Approval) -> None:

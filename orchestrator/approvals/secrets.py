@@ -1,0 +1,55 @@
+"""Setting a secret: into the vault, bound to where a person was shown that it goes."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable
+
+from orchestrator.approvals.accounts import SOURCES
+from orchestrator.approvals.granting import bind_secret, unbind_secret
+from orchestrator.errors import OrchestratorError
+from registry.secrets.signing import Signer
+from registry.secrets.vault import Secret, Vault
+from registry.store import Store
+from sandbox.credentials.uses import SecretUse
+from sandbox.wire.redaction import ANYWHERE, MAX_SECRET
+
+SHORT = "It is so short that it cannot be kept out of answers for certain."
+
+
+def store_secret(
+    store: Store,
+    vault: Vault,
+    server: str,
+    name: str,
+    value: str,
+    uses: Iterable[SecretUse],
+    by: str,
+    signer: Signer,
+) -> str:
+    """Set a secret that may go to these places and nowhere else; a warning, or "". Raises
+    OrchestratorError for a value that is empty or too long.
+    """
+    whole = name if server == SOURCES else f"{server}.{name}"
+    if not value.strip():
+        raise OrchestratorError(f"the value of {whole} is empty. Nothing was set.")
+    if len(value) > MAX_SECRET:
+        raise OrchestratorError(
+            f"the value of {whole} is longer than a secret may be ({MAX_SECRET} characters)."
+        )
+    now = time.time()
+    # Neither the old value goes where the new one may, nor the new one where the old did.
+    unbind_secret(store.grants, server, name, by, now)
+    with vault.lock_secret(server, name):
+        vault.put(server, name, Secret(value))
+    places = tuple(uses)
+    if places:
+        bind_secret(store.grants, server, name, places, by, signer)
+    store.audit.add_note("secret.set", whole, {}, now)
+    return SHORT if len(value) < ANYWHERE else ""
+
+
+def hash_uses(uses: Iterable[SecretUse]) -> str:
+    """The sha256 of where a secret would go, which a person was shown."""
+    return hashlib.sha256("\n".join(sorted(map(str, uses))).encode()).hexdigest()

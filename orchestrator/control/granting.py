@@ -1,0 +1,98 @@
+"""Adding sources and setting secrets from the page, with the PIN that the terminal asks for.
+
+A secret's value goes from its form into the vault and is in no answer, row or log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from orchestrator.approvals.accounts import SOURCES
+from orchestrator.approvals.granting import add_source, find_credential_names, find_declared_uses
+from orchestrator.approvals.secrets import hash_uses, store_secret
+from orchestrator.approvals.signing_key import open_key
+from orchestrator.control.middleware import read_body
+from orchestrator.errors import OrchestratorError
+from orchestrator.settings import Settings
+from registry.models import DocumentationSource
+from registry.secrets.signing import Signer
+from registry.secrets.vault import open_vault
+from registry.servers.bundles import Bundles
+from registry.store import Store
+from sandbox.credentials.uses import SecretUse
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}\Z")
+HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,80}\Z")
+MAX_URL = 1_900
+
+Doing = Callable[[Mapping[str, Any], Signer], str]
+"""Does what a form asks for with the person's key, and says in words what came of it."""
+
+
+@dataclass(frozen=True)
+class GrantDesk:
+    """The endpoints of the forms of Sources & secrets."""
+
+    settings: Settings
+    store: Store
+
+    async def add_source(self, request: Request) -> Response:
+        """Register a source and allow its host: `url`, `pin`, and optionally `header` and `secret`,
+        the name of a secret that is sent to that URL's origin as that header.
+        """
+        return await self._do_with_pin(request, self._add_source)
+
+    async def set_secret(self, request: Request) -> Response:
+        """Set a secret: `server` ("sources" for a source's), `name`, `value`, `pin`, and `digest`,
+        that of where it goes as it was shown. Its value is never given back.
+        """
+        return await self._do_with_pin(request, self._set_secret)
+
+    async def _do_with_pin(self, request: Request, do: Doing) -> Response:
+        body = await read_body(request)
+        opened = await asyncio.to_thread(
+            open_key, self.settings, str(body.get("pin", "")), time.time()
+        )
+        if opened.signer is None:
+            return JSONResponse({"error": opened.refused}, 403)
+        return JSONResponse({"told": await asyncio.to_thread(do, body, opened.signer)})
+
+    def _add_source(self, body: Mapping[str, Any], signer: Signer) -> str:
+        url, header, secret = (str(body.get(each) or "") for each in ("url", "header", "secret"))
+        if len(url) > MAX_URL:
+            raise OrchestratorError(f"the URL is longer than {MAX_URL} characters.")
+        if bool(header) != bool(secret):
+            raise OrchestratorError("a header and the name of its secret belong together.")
+        if header and not (HEADER.match(header) and NAME.match(secret)):
+            raise OrchestratorError(f"{header[:40]!r} or {secret[:40]!r} is no name of its kind.")
+        if secret and open_vault(self.settings).get(SOURCES, secret) is None:
+            raise OrchestratorError(f"there is no secret {secret} of sources; set it below first.")
+        source = DocumentationSource(url, header, secret)
+        add_source(self.store.grants, source, "page", signer)
+        return f"{url} is a source; its host may be talked to."
+
+    def _set_secret(self, body: Mapping[str, Any], signer: Signer) -> str:
+        server, name = str(body.get("server") or ""), str(body.get("name") or "")
+        value = body.get("value")
+        if not NAME.match(name) or not isinstance(value, str):
+            raise OrchestratorError("a secret has a name of letters, digits, '_', '.' and '-'.")
+        uses: tuple[SecretUse, ...] = ()
+        if server != SOURCES:
+            shelf = Bundles(self.settings.home, self.store.servers)
+            if name not in find_credential_names(self.store.servers, shelf, server):
+                raise OrchestratorError(f"no registered server asks for {server[:40]}.{name}.")
+            uses = find_declared_uses(self.store.servers, shelf, server, name)
+            if body.get("digest") != hash_uses(uses):
+                raise OrchestratorError("it would go elsewhere now than was shown; look again.")
+        vault = open_vault(self.settings)
+        warning = store_secret(self.store, vault, server, name, value, uses, "page", signer)
+        whole = name if server == SOURCES else f"{server}.{name}"
+        return f"{whole} is set. {warning}".strip()

@@ -1,0 +1,102 @@
+"""Calling a tool from its page: by `toolwright call`, through the same gate as any call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from orchestrator.control.arguments import read_fields
+from orchestrator.control.commands import run_command
+from orchestrator.control.markup import MAX_VALUE
+from orchestrator.control.middleware import read_body
+from orchestrator.control.rooms.place import build_address
+from orchestrator.errors import UnknownTool
+from orchestrator.settings import Settings
+from registry.store import Store
+from sandbox.wire.content import join_texts
+
+SECONDS = 90.0
+MAX_RUNNING = 4
+"""Calls of the page at a time: each is a process."""
+TASK = "tried on the control page"
+OBJECT = 'The arguments are no JSON object, such as {"name": "example.org"}.'
+
+
+@dataclass
+class ToolTrial:
+    """The endpoint that calls a tool with what was typed into its form."""
+
+    settings: Settings
+    store: Store
+    running: int = 0
+
+    async def call_tool(self, request: Request) -> Response:
+        """Call a tool: `fields`, texts by argument, or `whole`, all arguments as one JSON object.
+        Answers with `told`, the `text` of the answer, and a `link` to the call or to the approval.
+        """
+        server, name = request.path_params["server"], request.path_params["tool"]
+        body = await read_body(request)
+        entry = await asyncio.to_thread(self.store.servers.get, server)
+        try:
+            tool = entry.get_tool(name)
+        except KeyError:
+            raise UnknownTool(f"{server}.{name}") from None
+        arguments, problem = read_arguments(tool.definition.get("inputSchema"), body)
+        if problem:
+            return JSONResponse({"error": problem}, 400)
+        if self.running >= MAX_RUNNING:
+            return JSONResponse({"error": "too many calls run from this page; wait for one"}, 429)
+        self.running += 1
+        try:
+            said = await asyncio.to_thread(self._run_call, f"{server}.{name}", arguments)
+        finally:
+            self.running -= 1
+        return JSONResponse(describe_answer(said))
+
+    def _run_call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        # The store knows it, so this is a name of ours and no option of the command.
+        call = partial(run_command, self.settings, "call", tool, "-", "--json", "--task", TASK)
+        return call(seconds=SECONDS, told=json.dumps(arguments))
+
+
+def read_arguments(schema: Any, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The arguments of a form, and what is the matter with them in words."""
+    whole, fields = body.get("whole", ""), body.get("fields", {})
+    if isinstance(whole, str) and whole.strip():
+        try:
+            value = json.loads(whole)
+        except (ValueError, RecursionError):
+            return {}, OBJECT
+        return (value, "") if isinstance(value, dict) else ({}, OBJECT)
+    if not isinstance(fields, dict):
+        return {}, OBJECT
+    values, problems = read_fields(schema, fields)
+    return values, "; ".join(f"{each.where[:80]}: {each.reason}" for each in problems)
+
+
+def describe_answer(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What `toolwright call --json` printed, for the page. That a call ran says `_meta`, which is
+    ours: what else stands in an answer is its server's word.
+    """
+    if "content" not in said:
+        return {"error": str(said.get("error", "it ended without an answer"))}
+    text = join_texts(said["content"])[:MAX_VALUE]
+    ours = (said.get("_meta") or {}).get("toolwright") or {}
+    if call := ours.get("call"):
+        failed = bool(said.get("isError"))
+        told = "The call failed." if failed else "The call succeeded."
+        link = {"href": build_address("calls", str(call)), "label": "The call and its exchanges"}
+        return {"told": told, "failed": failed, "text": text, "link": link}
+    value = said.get("structuredContent") or {}
+    if value.get("state") == "pending":
+        told = "Nothing was sent: the request waits for your yes."
+        link = {"href": build_address("approvals"), "label": "Look at the request"}
+        return {"told": told, "text": "", "link": link, "approval": value.get("approval", "")}
+    return {"told": "The call was refused.", "failed": True, "text": text}

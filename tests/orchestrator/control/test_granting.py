@@ -1,0 +1,104 @@
+"""Sources and secrets from the page: with the PIN, where they were shown to go, and never back."""
+
+from __future__ import annotations
+
+import re
+
+from orchestrator.approvals.accounts import SOURCES
+from orchestrator.approvals.grants import open_grants
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
+from orchestrator.control.page import render_panels
+from orchestrator.control.rooms.place import Place
+from orchestrator.settings import Settings
+from registry.secrets.vault import Secret, open_vault
+from registry.store import Store
+from tests.orchestrator.conftest import PIN
+from tests.orchestrator.control.filled import fill_store
+from tests.orchestrator.plane import Plane, log_in
+
+VALUE = "the-value-of-the-token"
+SOURCE = "https://api.example/openapi.json"
+
+
+def read_room(settings: Settings, store: Store) -> str:
+    return "".join(render_panels(store, Place("sources"), settings).values())
+
+
+def find_digest(settings: Settings, store: Store, secret: str) -> str:
+    """The digest that the form of a secret names."""
+    after = read_room(settings, store).partition(f'id="secret-{secret}"')[2]
+    found = re.search(r'data-digest="(\w+)"', after)
+    assert found is not None
+    return found[1]
+
+
+def test_a_secret_goes_into_the_vault_bound_where_it_was_shown_and_is_shown_nowhere(
+    settings: Settings, store: Store, plane: Plane
+) -> None:
+    fill_store(store)
+    assert '<span class="badge missing">' in read_room(settings, store)
+    digest = find_digest(settings, store, "dns.token")
+    body = {"server": "dns", "name": "token", "value": VALUE, "digest": digest, "pin": PIN}
+    answer = plane.ask("POST", "/secrets", json=body)
+    assert (answer.status_code, VALUE in answer.text) == (200, False)
+    held = open_vault(settings).get("dns", "token")
+    assert held is not None
+    assert held.reveal() == VALUE
+    consents = open_grants(SignedPolicy(store, build_authority(settings)))
+    assert consents.find_secret_uses("dns", "token") == {"https://api.example:443 header:x-api-key"}
+    room = read_room(settings, store)
+    assert ('<span class="badge set">' in room, VALUE in room) == (True, False)
+    assert VALUE not in "".join(f"{row.subject}{row.payload}" for row in store.audit.find(50))
+
+
+def test_no_secret_is_set_without_the_pin_or_otherwise_than_was_shown(
+    settings: Settings, store: Store, plane: Plane
+) -> None:
+    fill_store(store, 9)
+    digest = find_digest(settings, store, "dns.token")
+    body = {"server": "dns", "name": "token", "value": VALUE, "digest": digest, "pin": PIN}
+    changes: tuple[tuple[dict[str, object], int], ...] = (
+        ({"pin": "wrong"}, 403),
+        ({"pin": ""}, 403),
+        ({"digest": "0" * 64}, 400),
+        ({"digest": None}, 400),
+        ({"name": "other"}, 400),
+        ({"server": "no_such"}, 400),
+        ({"server": "push"}, 400),
+        ({"value": " "}, 400),
+        ({"value": "x" * 40_000}, 400),
+        ({"value": 7}, 400),
+        ({"server": SOURCES, "name": "../x"}, 400),
+    )
+    for change, status in changes:
+        answer = plane.ask("POST", "/secrets", json={**body, **change})
+        assert (answer.status_code, change) == (status, change)
+    assert open_vault(settings).list_names() == ()
+
+
+def test_a_source_is_added_with_the_pin_and_its_secret_has_to_be_set(
+    settings: Settings, store: Store, plane: Plane
+) -> None:
+    whole = {"url": SOURCE, "header": "X-Key", "secret": "docs", "pin": PIN}
+    for body, status in (
+        ({**whole, "pin": "wrong"}, 403),
+        (whole, 400),
+        ({**whole, "header": ""}, 400),
+        ({**whole, "secret": "", "header": "", "url": "file:///etc/passwd"}, 400),
+        ({**whole, "secret": "", "header": "", "url": "/etc/passwd"}, 400),
+    ):
+        assert plane.ask("POST", "/sources", json=body).status_code == status
+    assert store.grants.find_sources() == ()
+    open_vault(settings).put(SOURCES, "docs", Secret(VALUE))
+    told = plane.ask("POST", "/sources", json=whole).json()["told"]
+    assert told == f"{SOURCE} is a source; its host may be talked to."
+    room = read_room(settings, store)
+    assert (SOURCE in room, "docs" in room, VALUE in room) == (True, True, False)
+
+
+def test_the_forms_work_for_the_page_that_showed_them_alone(plane: Plane, store: Store) -> None:
+    browser = log_in(plane)
+    body = {"url": SOURCE, "pin": PIN}
+    answer = plane.ask("POST", "/sources", headers=browser.headers, json=body)
+    assert (answer.status_code, store.grants.find_sources()) == (403, ())

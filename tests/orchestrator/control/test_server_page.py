@@ -1,0 +1,191 @@
+"""The page of one server: forms of its tools, the curve of its calls, what a version changed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.control.arguments import list_arguments, read_fields
+from orchestrator.control.page import render_panels
+from orchestrator.control.rooms.graph import MAX_DEPTH, compute_depths
+from orchestrator.control.rooms.place import Place
+from orchestrator.control.rooms.server_trust import compute_shares, render_curve
+from orchestrator.control.rooms.server_versions import (
+    MATCHED_LINES,
+    VersionDifference,
+    compare_versions,
+    iterate_differences,
+)
+from orchestrator.control.trying import describe_answer, read_arguments
+from orchestrator.settings import Settings
+from registry.calls.invocations import CallOutcome
+from registry.servers.entries import StateChange
+from registry.store import Store
+from tests.orchestrator.control.filled import fill_store
+from tests.orchestrator.plane import Plane
+from tests.registry.samples import entry, invocation, tool
+
+SCHEMA = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {
+        "page": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": ["integer", "null"]}]},
+        "name": {"type": ["string", "null"]},
+        "kind": {"$ref": "#/$defs/kind"},
+        "deep": {"type": "object"},
+        "free": {},
+    },
+    "$defs": {"kind": {"enum": ["native", 1, None]}},
+}
+
+
+def test_a_form_s_texts_become_values_of_the_types_that_the_schema_names() -> None:
+    assert next(iter(list_arguments(SCHEMA))).name == "name"
+    typed = {"page": "3", "name": "12", "kind": '"native"', "deep": '{"a": [1]}', "free": "x y"}
+    values, problems = read_fields(SCHEMA, {**typed, "name": "12"})
+    assert problems == ()
+    assert values == {
+        "page": 3,
+        "name": "12",
+        "kind": "native",
+        "deep": {"a": [1]},
+        "free": "x y",
+    }
+    assert read_fields(SCHEMA, {"page": "", "name": ""}) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"page": "three"}, "page"),
+        ({"page": "[" * 100_000}, "page"),
+        ({"deep": "1"}, "deep"),
+        ({"evil": "1"}, "evil"),
+        ({"page": 3}, "page"),
+    ],
+)
+def test_a_text_that_is_no_value_of_its_argument_is_a_located_problem(
+    fields: dict[str, object], where: str
+) -> None:
+    values, problems = read_fields(SCHEMA, fields)
+    assert (values, [each.where for each in problems]) == ({}, [where])
+
+
+@pytest.mark.parametrize("schema", [None, 1, {}, {"properties": 1}, {"properties": {"a": 3}}])
+def test_a_strange_schema_makes_a_form_all_the_same(schema: object) -> None:
+    assert [each.name for each in list_arguments(schema)] in ([], ["a"])
+
+
+def test_all_arguments_can_be_given_as_one_object_and_nothing_else() -> None:
+    assert read_arguments(SCHEMA, {"whole": ' {"page": 1}', "fields": {"name": "x"}}) == (
+        {"page": 1},
+        "",
+    )
+    for body in ({"whole": "[1]"}, {"whole": "{"}, {"fields": [1]}):
+        assert read_arguments(SCHEMA, body)[1].startswith("The arguments are no JSON object")
+
+
+def test_a_server_cannot_say_that_its_answer_waits_for_a_person_or_where_a_link_leads() -> None:
+    claimed = {"state": "pending", "approval": "x", "link": {"href": "https://evil.test"}}
+    ours = {"toolwright": {"call": "c 1"}}
+    said = {"content": [{"type": "text", "text": "hi"}], "structuredContent": claimed}
+    told = describe_answer({**said, "_meta": ours, **claimed})
+    assert (told["told"], told["link"]["href"]) == ("The call succeeded.", "/rooms/calls/c%201")
+    assert "approval" not in told
+    assert describe_answer({"error": "the engine is gone"}) == {"error": "the engine is gone"}
+    assert describe_answer({**said, "isError": True, "structuredContent": {}})["failed"]
+
+
+def test_a_tool_s_form_is_signed_and_unknown_tools_are_refused(plane: Plane, store: Store) -> None:
+    fill_store(store)
+    html = render_panels(store, Place("servers", "dns", {"tool": "create_zone"}))["try"]
+    assert 'data-post="/servers/dns/tools/create_zone/call"' in html
+    assert re.search(r'data-field="name"[^>]* required', html)
+    assert "Nothing is sent" in html
+    assert plane.ask("POST", "/servers/dns/tools/no_tool/call", json={}).status_code == 400
+    assert plane.ask("POST", "/servers/nothing/tools/x/call", json={}).status_code == 404
+    assert "cannot be shown" in render_panels(store, Place("servers", "dns", {"tool": "x"}))["try"]
+
+
+def test_the_curve_is_the_share_of_right_calls_among_the_last_fifty() -> None:
+    faults = ["server"] * 10 + [""] * 60
+    outcomes = [CallOutcome(float(n), 1 + (n > 30), fault) for n, fault in enumerate(faults)]  # type: ignore[arg-type]
+    shares = compute_shares(outcomes)
+    assert (shares[0], shares[9], shares[-1]) == (0.0, 0.0, 1.0)
+    assert shares[49] == pytest.approx(0.8)
+    html = render_curve(outcomes, [StateChange(20.0, "quarantined", "x")])
+    assert (html.count('class="mark version"'), html.count('class="mark held"')) == (1, 1)
+    assert html.count('class="tick" d=') == 10
+    assert "<svg" not in render_curve(outcomes[:1], [])
+
+
+def test_outcomes_of_a_server_are_its_ended_calls_oldest_first(store: Store) -> None:
+    store.servers.publish(entry(), (), now=1.0)
+    store.servers.publish(entry("other"), (), now=1.0)
+    for number, (failed, name) in enumerate((("bug", "dns"), (None, "dns"), (None, "other"))):
+        store.calls.record(invocation(f"c{number}", failed, started=number, entry=name), 1.0)
+    store.calls.mark_wrong("c1", "ann", 2.0)
+    found = store.calls.find_outcomes("dns", 10)
+    assert [(each.started, each.fault) for each in found] == [(0.0, "server"), (1.0, "server")]
+    assert store.calls.find_outcomes("dns", 1)[0].started == 1.0
+
+
+def test_a_version_is_told_by_what_it_changed() -> None:
+    before = entry("dns", 1, tool("a"), tool("b"), tool("c"), permissions=("network:x", "clock"))
+    after = entry("dns", 2, tool("b"), tool("c", "New."), tool("d"), permissions=("clock", "env:K"))
+    assert compare_versions(before, after) == VersionDifference(
+        ("d",), ("a",), ("c",), ("env:K",), ("network:x",)
+    )
+    same = replace(after, version=3)
+    assert compare_versions(after, same) == VersionDifference((), (), (), (), ())
+
+
+def test_a_version_s_page_shows_changed_tools_permissions_and_lines(
+    settings: Settings, store: Store
+) -> None:
+    fill_store(store)
+    html = render_panels(store, Place("servers", "dns", {"version": "2"}), settings)["difference"]
+    assert "+network:status.example:443" in html
+    assert "-set_ttl" in html
+    assert "+update_zone" in html
+    assert "http.put" in html
+    assert "http.patch" in html
+    first = render_panels(store, Place("servers", "dns", {"version": "1"}), settings)
+    assert "first version" in first["difference"]
+    none = render_panels(store, Place("servers", "dns", {"version": "9"}), settings)
+    assert "cannot be shown" in none["difference"]
+
+
+def test_lines_that_differ_stand_with_three_around_them() -> None:
+    lines = [str(number) for number in range(20)]
+    assert [*iterate_differences(lines, lines)] == []
+    after = [*lines[:10], "new", *lines[11:]]
+    kinds = [kind for kind, _ in iterate_differences(lines, after)]
+    assert kinds == ["gap", "same", "same", "same", "del", "ins", "same", "same", "same", "gap"]
+
+
+def test_hostile_code_is_compared_without_matching_every_line_with_every_other() -> None:
+    many = ["x", "y"] * MATCHED_LINES
+    found = [*iterate_differences(["a", *many, "b"], ["c", *reversed(many), "d"])]
+    assert {kind for kind, _ in found} == {"del", "ins"}
+
+
+def test_the_graph_shows_hosts_and_called_tools_and_never_goes_round_in_circles(
+    store: Store,
+) -> None:
+    assert compute_depths({"a": ["b"], "b": ["c"], "c": [], "d": ["gone"]}) == {
+        "a": 2,
+        "b": 1,
+        "c": 0,
+        "d": 0,
+    }
+    assert max(compute_depths({"a": ["b"], "b": ["a"]}).values()) == MAX_DEPTH
+    fill_store(store)
+    parts = render_panels(store, Place("graph"))
+    assert "<code>dns.list_zones</code>" in parts["graph"]
+    assert "status.example" in parts["graph"]
+    assert parts["graph"].count('class="edge"') == 7
+    assert "made from dns@2" in parts["lineage"]
+    assert parts["lineage"].count('class="edge branch"') == 1
