@@ -229,7 +229,7 @@ def _check_depth(value: Any, name: str) -> None:
 
 def _list_children(value: Any) -> list[Any]:
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [item for item in items if isinstance(item, dict | list)]
+    return [item for item in items if isinstance(item, _CONTAINERS)]
 
 
 def _has_surrogates(value: Any) -> bool:
@@ -294,4 +294,5 @@ def _format_megabytes(size: int) -> str:
     return f"{size / 1_000_000:.0f} MB"
 
 
+_CONTAINERS = (dict, list)
 _LIMIT = f", more than {MAX_BYTES // (1024 * 1024)} MiB"
