@@ -274,7 +274,11 @@ def _locate_repeated(
 
 def escape_token(key: object) -> str:
     """Escape a key as one token of a JSON pointer (RFC 6901 section 3)."""
-    return str(key).replace("~", "~0").replace("/", "~1")
+    token = str(key)
+    # Hardly a key has either, and every place of a document is named by its keys.
+    if "~" in token or "/" in token:
+        return token.replace("~", "~0").replace("/", "~1")
+    return token
 
 
 def _find_neighbourhood(path: Path) -> Path:
