@@ -34,6 +34,7 @@ from forge.directory.package import check_integrity
 from forge.directory.service import load_directory
 from forge.errors import ForgeError
 from forge.readers.document import parse_document
+from orchestrator.processes.memory import collect_rarely
 from sandbox.bundle.model import Bundle
 from sandbox.session.interface import Runner
 from sandbox.stages.prove import prove_bundle
@@ -191,6 +192,7 @@ def main() -> None:
     parser.add_argument("--fastmcp", default="", help="the interpreter of FastMCP's environment")
     parser.add_argument("--beside", type=int, default=40)
     asked = parser.parse_args()
+    collect_rarely()
     with tempfile.TemporaryDirectory() as scratch:
         tarball = asked.package or fetch_package(Path(scratch))
         with tarball.open("rb") as file:

@@ -6,6 +6,7 @@ import html
 import itertools
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Any
 
 from sandbox.injection import find_instruction
@@ -13,7 +14,6 @@ from sandbox.injection import find_instruction
 # Each alternative stops at the next of its opening signs, so that no text takes quadratic time.
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>|<!--.*?(?:-->|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()\s]{0,500}\)")
-_SPACE = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(.{10,}?[.!?])(?:\s|$)")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 # Variation selectors, fillers and blanks are invisible but not in a hidden category.
@@ -37,6 +37,8 @@ _TO_A_MODEL = re.compile(
 )
 _SENTENCES = re.compile(r"[^.!?]+[.!?]*\s*|[.!?]+\s*")
 _SUSPECTS = ("instruction", "rules", "prompt", "guideline", "the user")
+REMEMBERED = 4_096
+"""How many lines are remembered: descriptions say the same of a parameter in each operation."""
 LEFT_OUT = "[left out: addressed to a model]"
 
 
@@ -51,8 +53,10 @@ def sanitize_line(text: Any, limit: int) -> str:
     line = str(text)[: limit * 8 + 2000]
     if not line.isascii():
         line = _INVISIBLE.sub("", line)
-        line = "".join(c for c in line if c.isspace() or unicodedata.category(c) not in _HIDDEN)
-    line = _SPACE.sub(" ", line).strip()
+        # Nothing printable is in a hidden category, and most texts are printable but for spaces.
+        if not "".join(line.split()).isprintable():
+            line = "".join(c for c in line if c.isspace() or unicodedata.category(c) not in _HIDDEN)
+    line = " ".join(line.split())
     if not line.isprintable():
         line = "".join(c for c in line if c.isprintable())
     return shorten_text(line, limit)
@@ -74,6 +78,7 @@ def sanitize_prose(text: Any, limit: int) -> str:
     return redact_instructions(sanitize_line(line, limit))
 
 
+@lru_cache(REMEMBERED)
 def redact_instructions(line: str) -> str:
     """Replace sentences that instruct a model instead of describing an API by a note.
 

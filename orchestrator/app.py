@@ -59,7 +59,7 @@ from orchestrator.jobs.forge_job import ForgeJobRunner
 from orchestrator.jobs.runner import KNOWN_FAILURES, JobRunner
 from orchestrator.jobs.submissions import Submissions
 from orchestrator.processes.kill import keep_reserve
-from orchestrator.processes.memory import limit_arenas
+from orchestrator.processes.memory import collect_rarely, limit_arenas
 from orchestrator.processes.signals import Signals
 from orchestrator.processes.watchdog import LoopWatchdog
 from orchestrator.replay.replay import Replayer
@@ -177,6 +177,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
     people. Without an engine it opens all the same, and what needs one says so.
     """
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    collect_rarely()
     if patient:
         limit_arenas()
     async with AsyncExitStack() as stack:

@@ -155,10 +155,7 @@ SELECT
   freeze.epoch, freeze.frozen, freeze.since, freeze."by", freeze.reason, freeze.lift,
   (SELECT count(*) FROM jobs WHERE state = 'queued'),
   (SELECT count(*) FROM approvals WHERE state = 'approved'),
-  coalesce((SELECT group_concat(name || ' ' || version || ' ' || state || ' ' || coalesce((
-    SELECT max(id) FROM audit
-      WHERE subject = name AND kind IN ('publish', 'state', 'classified')
-  ), 0)) FROM entries), '')
+  (SELECT coalesce(max(id), 0) FROM search_changes)
     || (SELECT ' ' || count(*) || ' ' || coalesce(max(changed), '') FROM overrides)
 FROM (SELECT 1) LEFT JOIN freeze
 """
@@ -168,7 +165,8 @@ FROM (SELECT 1) LEFT JOIN freeze
 class SignalSnapshot:
     """`freeze` is its row's; `queued` counts jobs, `approved` approvals that nobody
     has claimed yet; `catalogue` changes when a server is published or changes its state, or a
-    person classifies an operation.
+    person classifies an operation. It is read after every commit of any process, so it is made of
+    counters and not of the servers.
     """
 
     freeze: Freeze

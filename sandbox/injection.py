@@ -100,7 +100,10 @@ def find_instruction(text: str) -> str:
     """
     lower = text[:MAX_READ].lower()
     for words, sign in _SIGNS:
-        found = sign.search(text, 0, MAX_READ) if any(w in lower for w in words) else None
-        if found:
-            return found[0][:120]
+        for word in words:
+            if word in lower:
+                found = sign.search(text, 0, MAX_READ)
+                if found:
+                    return found[0][:120]
+                break
     return ""

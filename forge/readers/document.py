@@ -229,7 +229,7 @@ def _check_depth(value: Any, name: str) -> None:
 
 def _list_children(value: Any) -> list[Any]:
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [item for item in items if isinstance(item, dict | list)]
+    return [item for item in items if isinstance(item, _CONTAINERS)]
 
 
 def _has_surrogates(value: Any) -> bool:
@@ -274,7 +274,11 @@ def _locate_repeated(
 
 def escape_token(key: object) -> str:
     """Escape a key as one token of a JSON pointer (RFC 6901 section 3)."""
-    return str(key).replace("~", "~0").replace("/", "~1")
+    token = str(key)
+    # Hardly a key has either, and every place of a document is named by its keys.
+    if "~" in token or "/" in token:
+        return token.replace("~", "~0").replace("/", "~1")
+    return token
 
 
 def _find_neighbourhood(path: Path) -> Path:
@@ -294,4 +298,5 @@ def _format_megabytes(size: int) -> str:
     return f"{size / 1_000_000:.0f} MB"
 
 
+_CONTAINERS = (dict, list)
 _LIMIT = f", more than {MAX_BYTES // (1024 * 1024)} MiB"

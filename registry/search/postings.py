@@ -41,7 +41,6 @@ DEAD_SHARE = 8
 SHARES = (0.8, 0.6, 0.4, 0.2, 0.0)
 """Of the best evidence: the best tools are looked for among those above one of them."""
 _INTEGERS, _FLOATS = "q", "f"
-_NO_SLOTS: array[int] = array("i")
 
 
 @dataclass(frozen=True)
@@ -199,17 +198,40 @@ class Postings:
         return [int(slot) for slot in best[numpy.argsort(-evidence[best], kind="stable")][:most]]
 
 
+@dataclass(frozen=True, slots=True)
+class _PostingList:
+    """The documents that have a stem, in rising order, and how strongly it counts in each."""
+
+    slots: array[int]
+    worths: array[float]
+
+    def get_worth(self, slot: int) -> float:
+        """0 where the document does not have the stem."""
+        place = bisect_left(self.slots, slot)
+        has = place < len(self.slots) and self.slots[place] == slot
+        return self.worths[place] if has else 0.0
+
+    def list_worths(self, only: list[int] | None) -> Iterable[tuple[int, float]]:
+        """Slots and worths, of those in `only` where it is not None."""
+        if only is None:
+            return zip(self.slots, self.worths, strict=True)
+        looked_up = ((slot, self.get_worth(slot)) for slot in only)
+        return [(slot, worth) for slot, worth in looked_up if worth]
+
+
+_EMPTY = _PostingList(array("i"), array(_FLOATS))
+
+
 class _StemTable:
     def __init__(self, numpy: Any) -> None:
         self._numpy = numpy
-        self._slots: dict[int, array[int]] = {}
-        self._worths: dict[int, array[float]] = {}
+        self._lists: dict[int, _PostingList] = {}
         self._loaded: tuple[Any, Any] = ((), ())
         self._places: dict[int, tuple[int, int]] = {}
         self._documents = 0
 
     def is_empty(self) -> bool:
-        return not self._slots and not self._places
+        return not self._lists and not self._places
 
     def extend(self, start: int, rows: Sequence[tuple[bytes, bytes]]) -> None:
         self._documents = start + len(rows)
@@ -220,10 +242,11 @@ class _StemTable:
             keys = array(_INTEGERS, stems)
             values = array(_FLOATS, worths) if worths else (1.0,) * len(keys)
             for key, worth in zip(keys, values, strict=True):
-                if self._find_slots(key) is None:
-                    self._slots[key], self._worths[key] = array("i"), array(_FLOATS)
-                self._slots[key].append(slot)
-                self._worths[key].append(worth)
+                found = self._find_list(key)
+                if found is _EMPTY:
+                    found = self._lists[key] = _PostingList(array("i"), array(_FLOATS))
+                found.slots.append(slot)
+                found.worths.append(worth)
 
     def _load_all(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
         """Sort what the rows have by stem. A stem's own arrays are made when it is first asked for:
@@ -247,26 +270,21 @@ class _StemTable:
         self._places = dict(zip(keys[starts].tolist(), spans, strict=True))
 
     def get_slots(self, stem: str) -> array[int]:
-        slots = self._find_slots(hash_stem(stem))
-        return _NO_SLOTS if slots is None else slots
+        return self._find_list(hash_stem(stem)).slots
 
-    def _find_slots(self, key: int) -> array[int] | None:
-        """The slots of a stem, whose worths are there too then; None where it has none."""
-        found = self._slots.get(key)
-        if found is None and key in self._places:
-            begin, end = self._places.pop(key)
-            slots, worths = self._loaded
-            found = self._slots[key] = array("i", slots[begin:end].tobytes())
-            self._worths[key] = array(_FLOATS, worths[begin:end].tobytes())
+    def _find_list(self, key: int) -> _PostingList:
+        found = self._lists.get(key)
+        if found is not None:
+            return found
+        if key not in self._places:
+            return _EMPTY
+        begin, end = self._places.pop(key)
+        slots, worths = (each[begin:end].tobytes() for each in self._loaded)
+        found = self._lists[key] = _PostingList(array("i", slots), array(_FLOATS, worths))
         return found
 
     def get_worth(self, stem: str, slot: int) -> float:
-        key = hash_stem(stem)
-        slots = self._find_slots(key)
-        if slots is None:
-            return 0.0
-        place = bisect_left(slots, slot)
-        return self._worths[key][place] if place < len(slots) and slots[place] == slot else 0.0
+        return self._find_list(hash_stem(stem)).get_worth(slot)
 
     def add_up_quickly(
         self, terms: Sequence[WeighedTerm], weak: float, size: int, covers: bool
@@ -276,39 +294,42 @@ class _StemTable:
         evidence, covered = numpy.zeros(size, "f4"), numpy.zeros(size, "f4")
         best, cover = numpy.zeros(size, "f4"), numpy.zeros(size, "f4")
         for term in terms:
+            # Of each of a task's words the best of its synonyms counts, once; it comes last here.
             stems = sorted(self._select_stems(term, weak), key=_get_credit)
-            rows = [self._weigh_stem(stem, term.weight * credit) for stem, credit in stems]
+            if not stems:
+                continue
+            slots, worths = self._join_lists([found for found, _ in stems])
+            sizes = [len(found.slots) for found, _ in stems]
+            worths = worths * _repeat(numpy, [term.weight * credit for _, credit in stems], sizes)
             wholes = [term.weight * (1.0 if credit >= weak else credit) for _, credit in stems]
-            if len(rows) == 1:
-                ((slots, worth),) = rows
-                numpy.add.at(evidence, slots, worth)
+            if len(stems) == 1:
+                evidence[slots] += worths
                 if covers:
                     covered[slots] += wholes[0]
                 continue
-            # Of each of a task's words the best of its synonyms counts, once.
-            for (slots, worth), whole in zip(rows, wholes, strict=True):
-                numpy.maximum.at(best, slots, worth)
-                if covers:
-                    cover[slots] = whole
-            if sum(len(slots) for slots, _ in rows) * DENSE > size:
+            numpy.maximum.at(best, slots, worths)
+            if covers:
+                cover[slots] = _repeat(numpy, wholes, sizes)
+            if len(slots) * DENSE > size:
                 evidence += best
                 best.fill(0.0)
                 if covers:
                     covered += cover
                     cover.fill(0.0)
                 continue
-            for slots, _ in rows:
-                evidence[slots] += best[slots]
-                best[slots] = 0.0
-                if covers:
-                    covered[slots] += cover[slots]
-                    cover[slots] = 0.0
+            # Where a slot comes twice, both add the same to what was there before.
+            evidence[slots] += best[slots]
+            best[slots] = 0.0
+            if covers:
+                covered[slots] += cover[slots]
+                cover[slots] = 0.0
         return Sums(evidence, covered)
 
-    def _weigh_stem(self, stem: str, weight: float) -> tuple[Any, Any]:
-        slots = _view(self._numpy, self.get_slots(stem))
-        worths = self._numpy.frombuffer(self._worths[hash_stem(stem)], "f4")
-        return slots, worths * self._numpy.float32(weight)
+    def _join_lists(self, lists: Sequence[_PostingList]) -> tuple[Any, Any]:
+        """The slots and worths of several stems as two arrays, one stem after the other."""
+        numpy = self._numpy
+        slots = numpy.frombuffer(b"".join([each.slots for each in lists]), numpy.int32)
+        return slots, numpy.frombuffer(b"".join([each.worths for each in lists]), numpy.float32)
 
     def add_up_slowly(self, terms: Sequence[WeighedTerm], weak: float) -> Sums:
         evidence: dict[int, float] = defaultdict(float)
@@ -318,11 +339,11 @@ class _StemTable:
             best: dict[int, float] = {}
             cover: dict[int, float] = {}
             count = self._count_postings(term)
-            found = sorted(evidence) if evidence and added + count > MOST_ADDED else None
-            added += 0 if found else count
-            for stem, credit in self._select_stems(term, weak):
+            only = sorted(evidence) if evidence and added + count > MOST_ADDED else None
+            added += 0 if only else count
+            for found, credit in self._select_stems(term, weak):
                 whole = term.weight * (1.0 if credit >= weak else credit)
-                for slot, worth in self._list_worths(stem, found):
+                for slot, worth in found.list_worths(only):
                     best[slot] = max(best.get(slot, 0.0), term.weight * credit * worth)
                     cover[slot] = max(cover.get(slot, 0.0), whole)
             for slot, worth in best.items():
@@ -330,22 +351,16 @@ class _StemTable:
                 covered[slot] += cover[slot]
         return Sums(dict(evidence), dict(covered))
 
-    def _select_stems(self, term: WeighedTerm, weak: float) -> Iterator[tuple[str, float]]:
+    def _select_stems(self, term: WeighedTerm, weak: float) -> Iterator[tuple[_PostingList, float]]:
         most = max(COMMON, self._documents // COMMON_SHARE)
         for stem, credit in term.stems:
-            count = len(self.get_slots(stem))
+            found = self._find_list(hash_stem(stem))
+            count = len(found.slots)
             if count and (credit >= weak or count <= most):
-                yield stem, credit
+                yield found, credit
 
     def _count_postings(self, term: WeighedTerm) -> int:
         return sum(len(self.get_slots(stem)) for stem, _ in term.stems)
-
-    def _list_worths(self, stem: str, only: list[int] | None) -> Iterable[tuple[int, float]]:
-        if only is None:
-            slots = self.get_slots(stem)
-            return zip(slots, self._worths.get(hash_stem(stem), ()), strict=True)
-        looked_up = ((slot, self.get_worth(stem, slot)) for slot in only)
-        return [(slot, worth) for slot, worth in looked_up if worth]
 
 
 @lru_cache(MOST_REMEMBERED)
@@ -373,8 +388,12 @@ def list_new_stems(stems: Iterable[str], known: bytes) -> bytes:
     return array(_INTEGERS, (key for key in map(hash_stem, stems) if key not in had)).tobytes()
 
 
-def _get_credit(pair: tuple[str, float]) -> float:
+def _get_credit(pair: tuple[_PostingList, float]) -> float:
     return pair[1]
+
+
+def _repeat(numpy: Any, values: Sequence[float], counts: Sequence[int]) -> Any:
+    return numpy.repeat(numpy.array(values, "f4"), counts)
 
 
 def _view(numpy: Any, slots: array[int]) -> Any:

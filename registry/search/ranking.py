@@ -117,7 +117,8 @@ class Scorer:
         self._known = sum(compress(self._weights, known))
         self._best = sum(self._weights) * (1 + COVERAGE + WHOLE_NAME) * (1 + FORM)
         self._ways: dict[str, list[tuple[int, float]]] = defaultdict(list)
-        self._known_ways: dict[str, tuple[Sequence[tuple[int, float]], float]] = {}
+        self._known_ways: dict[str, Sequence[tuple[int, float]]] = {}
+        self._strays: dict[str, float] = {}
         for number, term in enumerate(terms):
             for stem, credit in term.stems:
                 self._ways[stem].append((number, credit))
@@ -131,39 +132,39 @@ class Scorer:
             return 0.0
         evidence = self._sums.get_evidence(slot)
         covered = self._sums.get_covered(slot)
-        evidence += COVERAGE * covered * covered / self._known + self._score_name(tool)
-        return float(evidence * self._score_form(tool) * self._score_access(tool) / self._best)
+        name = tool.words.split()
+        evidence += COVERAGE * covered * covered / self._known + self._score_name(name)
+        return float(evidence * self._score_form(name) * self._score_access(tool) / self._best)
 
-    def _score_name(self, tool: SearchDocument) -> float:
+    def _score_name(self, name: Sequence[str]) -> float:
         """The bonus of a name whose words all answer the task, or else the penalty of
         the others.
         """
-        known: dict[int, float] = {}
-        strays = 0.0
-        name = tool.words.split()
         for word in name:
-            ways, best = self._find_ways(word)
-            for number, credit in ways:
-                if credit > known.get(number, 0.0):
-                    known[number] = credit
-            strays += 1 - best
+            if word not in self._strays:
+                self._read_word(word)
+        strays = sum([self._strays[word] for word in name])
         if strays >= 1:
             return -STRAY * strays
+        known: dict[int, float] = {}
+        for word in name:
+            for number, credit in self._known_ways[word]:
+                if credit > known.get(number, 0.0):
+                    known[number] = credit
         return WHOLE_NAME * sum(self._weights[number] * credit for number, credit in known.items())
 
-    def _find_ways(self, word: str) -> tuple[Sequence[tuple[int, float]], float]:
-        """The task's words that a word of a name answers, and the best of their credits."""
-        found = self._known_ways.get(word)
-        if found is None:
-            ways = self._ways.get(stem_word(word)) or self._ways.get(
-                stem_word(find_intent(word) or ""), []
-            )
-            found = self._known_ways[word] = ways, max((c for _, c in ways), default=0.0)
-        return found
+    def _read_word(self, word: str) -> None:
+        """Note which of the task's words a word of a name answers, and how much of it is stray."""
+        ways = self._ways.get(stem_word(word)) or self._ways.get(
+            stem_word(find_intent(word) or ""), []
+        )
+        self._known_ways[word] = ways
+        self._strays[word] = 1 - max((credit for _, credit in ways), default=0.0)
 
-    def _score_form(self, tool: SearchDocument) -> float:
-        name = tool.words.split()
-        return 1 + FORM * sum(word in self._task.forms for word in name) / max(len(name), 1)
+    def _score_form(self, name: Sequence[str]) -> float:
+        if self._task.forms.isdisjoint(name):
+            return 1.0
+        return 1 + FORM * sum(word in self._task.forms for word in name) / len(name)
 
     def _score_access(self, tool: SearchDocument) -> float:
         if self._task.access is None or self._task.access == tool.access:

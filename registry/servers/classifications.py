@@ -17,6 +17,7 @@ from registry.database import tables
 from registry.database.audit_chain import SUBJECT, Repository
 from registry.database.canonical import clean_text, to_canonical_json
 from registry.errors import GrantStale, RowNotFound
+from registry.search.index import mark_changed
 from sandbox.bundle.model import ToolDefinition
 
 Level = Literal["read", "write", "destructive"]
@@ -90,6 +91,7 @@ class ClassificationTable(Repository):
             self._append_audit_row(
                 connection, CLASSIFIED, override.server, payload, override.changed
             )
+            mark_changed(connection, override.server)
 
     def get_next_serial(self, server: str, operation: str) -> int:
         """The serial number that a new classification of an operation has to be signed with."""

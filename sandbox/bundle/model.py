@@ -51,12 +51,17 @@ class _JsonWriter:
         """`line` is the line break with the indentation of the value's last line."""
         if isinstance(value, str):
             return encode_basestring(value)
-        if isinstance(value, Mapping):
+        if value is None or value is True or value is False:
+            return _CONSTANTS[value]
+        # Asking an abstract class takes longer than writing most values.
+        if value.__class__ is dict or isinstance(value, Mapping):
             return self._write_mapping(value, line) if value else "{}"
         if isinstance(value, list | tuple):
             inner = f"{line} "
             items = f",{inner}".join([self.write_value(item, inner) for item in value])
             return f"[{inner}{items}{line}]" if value else "[]"
+        if value.__class__ is int:
+            return repr(value)
         return json.dumps(value)
 
     def _write_mapping(self, value: Mapping[Any, Any], line: str) -> str:
@@ -84,6 +89,7 @@ def _format_name(key: Any) -> str:
     return json.dumps({key: 0}, ensure_ascii=False)[1:-4]
 
 
+_CONSTANTS = {None: "null", True: "true", False: "false"}
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 BY_REFERENCE = "x-toolwright-file"
 MAX_FILE_BYTES = 32 * 1024 * 1024

@@ -157,4 +157,8 @@ def test_a_classification_that_does_not_agree_with_itself_is_none(dns: Store, ch
 def test_a_classification_is_seen_by_other_processes(dns: Store) -> None:
     before = dns.signals.read_signals()
     dns.classifications.store_classification(SAID)
-    assert dns.signals.read_signals().catalogue != before.catalogue
+    once = dns.signals.read_signals()
+    assert once.catalogue != before.catalogue
+    again = replace(SAID, level="write" if SAID.level == "read" else "read")
+    dns.classifications.store_classification(again)
+    assert dns.signals.read_signals().catalogue != once.catalogue
