@@ -1,4 +1,4 @@
-"""Which operations a forge leaves out: those that fail by themselves, not those of a busy moment."""
+"""Which operations a forge leaves out: those that fail by themselves, not of a busy moment."""
 
 from __future__ import annotations
 
