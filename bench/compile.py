@@ -29,10 +29,10 @@ OURS = """
 import json, resource, sys, time
 from pathlib import Path
 from forge.compiler.compile import compile_document
-from forge.readers.document import load
+from forge.readers.document import load_document
 from sandbox.bundle.model import render_files
 started = time.process_time()
-made = compile_document(load(Path(sys.argv[1])), base_url="http://127.0.0.1:9/v1")
+made = compile_document(load_document(Path(sys.argv[1])), base_url="http://127.0.0.1:9/v1")
 render_files(made.bundle)
 taken = time.process_time() - started
 listed = [len(json.dumps(tool.listed(made.bundle.base_url))) for tool in made.bundle.tools]
