@@ -35,7 +35,7 @@ started = time.process_time()
 made = compile_document(load_document(Path(sys.argv[1])), base_url="http://127.0.0.1:9/v1")
 render_files(made.bundle)
 taken = time.process_time() - started
-listed = [len(json.dumps(tool.listed(made.bundle.base_url))) for tool in made.bundle.tools]
+listed = [len(json.dumps(tool.build_listing(made.bundle.base_url))) for tool in made.bundle.tools]
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps({"ms": taken * 1000, "mb": peak, "tools": len(listed), "listed": sum(listed)}))
 """
