@@ -19,6 +19,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import statistics
 import sys
 import tempfile
@@ -174,6 +175,11 @@ def is_meant(doing: Doing, wanted: str, tool: str) -> bool:
     return tool == wanted
 
 
+def is_offered(doing: Doing | None, wanted: str, tool: str) -> bool:
+    """The same where the task may be a step that no task of the bench is by itself."""
+    return tool == wanted if doing is None else is_meant(doing, wanted, tool)
+
+
 def list_wanted(doing: Doing) -> list[tuple[str, dict[str, Any]]]:
     """The tools that a task means, each with its arguments."""
     if doing.plan:
@@ -229,7 +235,9 @@ def answer_model(request: Mapping[str, Any]) -> Said:
         return said({"steps": list(doing.plan)})
     wanted = list_wanted(doing) if doing else [(s["tool"], dict(s["arguments"])) for s in steps]
     if asked == "choice":
-        return said({"tool": next((tool for tool, _ in wanted if tool in prompt), "none")})
+        offered = re.findall(r'"tool": "([\w.]+)"', prompt)
+        fits = (each for tool, _ in wanted for each in offered if is_offered(doing, tool, each))
+        return said({"tool": next(fits, "none")})
     for tool, given in wanted:
         if f'"{tool.partition(".")[2]}"' in prompt and "$ref" not in json.dumps(given):
             return said({"arguments": given, "missing": []})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.approvals.needs import show_need
@@ -12,13 +12,13 @@ from orchestrator.approvals.text import MAX_SHOWN_BODY as MAX_SHOWN_BODY
 from orchestrator.approvals.text import hash_approval, render_glance
 from orchestrator.calls import Done, Pending, RefusedCall, Reply
 from orchestrator.gateway.exchange_json import encode_request, pending_json
-from orchestrator.results.shape import cut_sample, cut_text, measure_json
+from orchestrator.results.shape import cut_bytes, cut_sample, cut_text, measure_json
 from registry.health.causes import find_cause
 from registry.jobs.drafts import MAX_DRAFTS, awaits_draft
 from registry.jobs.jobs import awaits_answer
 from registry.jobs.model_usage import ModelCall, ModelUsage
 from registry.jobs.pending import PendingForge, draft_line, read_pending
-from registry.models import Approval, DraftRow, Invocation, Job
+from registry.models import Approval, DraftRow, Invocation, Job, JobEvent
 from sandbox.bundle.report import to_json as report_json
 from sandbox.session.interface import Failure
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from sandbox.schemas.validator import SchemaViolation
 
 Result = dict[str, Any]
+MAX_EVENTS, EVENT_BYTES, EVENT_MESSAGE_BYTES = 50, 3_000, 300
+"""What is shown of a job's events: how many, their bytes together, and those of one's message."""
+MESSAGE_BYTES = 4_000
+"""What is shown of a job's message."""
 
 
 def build_answer(value: Mapping[str, Any], text: str = "") -> Result:
@@ -194,21 +198,36 @@ def build_running_result(call: str, identity: str) -> Result:
 
 
 def encode_job(job: Job) -> dict[str, Any]:
-    """A job as clients and scripts see it; the events are its latest fifty."""
+    """A job as clients and scripts see it; the events are its latest, at most MAX_EVENTS of them
+    and EVENT_BYTES together, the message has at most MESSAGE_BYTES.
+    """
     return {
         "job": job.id,
         "kind": job.kind,
         "state": job.state,
         "stage": job.stage,
         "progress": job.progress,
-        "message": job.message,
+        "message": cut_bytes(job.message, MESSAGE_BYTES),
         "result": _strip_derived(job),
         "attempt": job.attempt,
         "needs": show_need(job.needs, job.id) or _show_author_need(job),
         "created": job.created,
         "updated": job.updated,
-        "events": [[event.time, event.stage, event.message] for event in job.log[-50:]],
+        "events": _encode_events(job.log),
     }
+
+
+def _encode_events(log: Sequence[JobEvent]) -> list[list[Any]]:
+    """The latest events that fit, oldest first; a long message is cut."""
+    told: list[list[Any]] = []
+    room = EVENT_BYTES
+    for event in reversed(log[-MAX_EVENTS:]):
+        row = [event.time, event.stage, cut_bytes(event.message, EVENT_MESSAGE_BYTES)]
+        room -= measure_json(row)
+        if room < 0:
+            break
+        told.append(row)
+    return told[::-1]
 
 
 def _show_author_need(job: Job) -> dict[str, Any]:

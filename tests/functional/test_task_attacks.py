@@ -219,3 +219,35 @@ def test_an_endpoint_that_chooses_of_what_was_offered_has_the_read_done(
             assert endpoint.purposes() == ["choice"]
 
         asking(settings, zones, owners, story)
+
+
+def test_a_model_that_takes_no_tool_has_no_second_server_made(
+    tmp_path: Path, any_engine: str, zones: Site, owners: Site
+) -> None:
+    """It says `none` to the very server that the run made: the question goes to whoever asked."""
+    with model(answer_nothing) as endpoint, small_site() as small:
+        told = {"OPENAI_BASE_URL": endpoint.url, "OPENAI_API_KEY": "k", "OPENAI_MODEL": "m-1"}
+        settings = load_settings(told, home=tmp_path, engine=any_engine)
+
+        async def story(here: Asking) -> None:
+            allow(here.settings, here.app.store, small.url)
+            asked = await here.do(f"make me a tool that lists paintings, the API is {small.url}")
+            question = get_question(asked)
+            assert question["kind"] == "choose"
+            assert "paintings.list_paintings" in question["schema"]["properties"]["tool"]["enum"]
+            assert len(here.app.store.servers.find()) == 3
+            ended = await here.answer(asked, tool="paintings.list_paintings")
+            assert get_answer(ended) == {"name": "Wave"}
+
+        asking(settings, zones, owners, story)
+
+
+def answer_nothing(request: Any) -> Said:
+    return said({"tool": "none"} if purpose(request) == "choice" else {"arguments": {}})
+
+
+def small_site() -> Any:
+    operation = reading(OBJECT, operationId="listPaintings", summary="List the paintings")
+    document = {"openapi": "3.0.3", "info": {"title": "Paintings", "version": "1"}}
+    page = build_page({**document, "servers": [{"url": "/"}], "paths": {"/paintings": operation}})
+    return site({"/openapi.json": page, "/paintings": build_page({"name": "Wave"})})

@@ -217,7 +217,8 @@ class Preparing:
                 chosen = await ask_choice(author, step["task"], candidates)
             except (AuthorFailed, BudgetSpent):
                 chosen = None
-            if chosen is not None:
+            # A server was made for just this: whether another is to be made, who asked has to say.
+            if chosen is not None and not (chosen.tool == questions.NONE and step.get("made")):
                 return _chosen(state, chosen.tool, {}, chosen.by)
         question = questions.build_choice(
             step["id"],

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from orchestrator.views import encode_job
 from registry.errors import DuplicateRow, JobLost, RowNotFound, TooManyWaiting
 from registry.jobs.jobs import MAX_EVENTS, MAX_UNENDED
+from registry.models import JobEvent
 from registry.store import Store
 from tests.registry.processes import race
 from tests.registry.samples import job
@@ -60,6 +64,20 @@ def test_the_log_keeps_the_newest_events(store: Store) -> None:
         store.jobs.update_progress("j1", 1, 3.0, message=str(number))
     log = store.jobs.get("j1").log
     assert (len(log), log[0].message, log[-1].message) == (MAX_EVENTS, "5", str(MAX_EVENTS + 4))
+
+
+def test_what_is_shown_of_a_jobs_events_is_the_latest_and_bounded_in_bytes() -> None:
+    log = tuple(JobEvent(float(n), "route", f"{n} " + "é" * 5_000) for n in range(MAX_EVENTS))
+    shown = encode_job(replace(job(), log=log, message="é" * 50_000))
+    assert shown["events"][-1][0] == MAX_EVENTS - 1
+    assert 5 <= len(shown["events"]) < 50
+    assert len(json.dumps(shown, ensure_ascii=False).encode()) < 8_000
+
+
+def test_short_events_of_a_job_are_shown_whole() -> None:
+    log = tuple(JobEvent(float(n), "route", f"step {n}") for n in range(MAX_EVENTS))
+    shown = encode_job(replace(job(), log=log))["events"]
+    assert shown == [[each.time, each.stage, each.message] for each in log[-50:]]
 
 
 def test_a_claimed_job_is_not_claimed_again(store: Store) -> None:
