@@ -27,6 +27,7 @@ from orchestrator.healing.monitor import Healing
 from orchestrator.recovery import clean_up_dead
 from orchestrator.settings import Settings
 from sandbox.budget import build_process_budget
+from sandbox.killswitch import KillSwitch
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Caller:
 
     roster: Catalog
     dispatch: Dispatch
+    kill_switch: KillSwitch
 
 
 @asynccontextmanager
@@ -52,7 +54,7 @@ async def open_caller(settings: Settings, kind: str) -> AsyncIterator[Caller]:
             stack.push_async_callback(begun.close)
         stack.enter_context(ground.pulse.watch_signals())
         register_process(ground.store.processes, ground.process, kind)
-        yield Caller(roster, dispatch)
+        yield Caller(roster, dispatch, ground.kill_switch)
 
 
 @dataclass(frozen=True)
