@@ -128,7 +128,7 @@ def find_home(environment: Mapping[str, str]) -> str:
 def describe_caller(environment: Mapping[str, str]) -> Caller:
     """This process. Raises OSError where the system does not tell its namespaces."""
     return Caller(
-        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+        os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)),
         f"{sys.prefix} {sys.version}",
         tuple(os.readlink(f"/proc/self/ns/{kind}") for kind in ("mnt", "net", "pid")),
         {name: value for name, value in environment.items() if _matters(name)},
