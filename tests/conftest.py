@@ -29,6 +29,8 @@ settings.load_profile("toolwright")
 
 # A second and 200 MB of each process; tests/registry/search/test_vectors.py is about it.
 os.environ.setdefault("TOOLWRIGHT_SEMANTIC", "off")
+# Nothing that a test's commands start outlives it; tests about the resident process switch it on.
+os.environ["TOOLWRIGHT_RESIDENT"] = "off"
 
 __all__ = ["base_image", "node_modules", "powerdns", "toolwright_home"]
 

@@ -25,6 +25,9 @@ POLL_SECONDS = 0.02
 HOLD_SECONDS = 0.3
 """How long the lock is tried: whoever looks for a resident process holds it for a moment."""
 WAIT_SECONDS = 0.1
+_WORTH = """
+SELECT EXISTS (SELECT 1 FROM entries) AND NOT EXISTS (SELECT 1 FROM freeze WHERE frozen)
+"""
 
 
 @contextmanager
@@ -80,12 +83,14 @@ def _find_lock(home: Path) -> Path:
 
 
 def _may_start(settings: Settings) -> bool:
-    """Whether there is a database that can be read at once, and no freeze in it."""
+    """Whether there is something to answer: a database that can be read at once, with a server and
+    without a freeze.
+    """
     if settings.database is None:
         return False
     try:
         with closing(connect_readonly(settings.database, WAIT_SECONDS)) as connection:
-            row = connection.execute("SELECT frozen FROM freeze").fetchone()
+            (found,) = connection.execute(_WORTH).fetchone()
     except sqlite3.Error:
         return False
-    return not (row and row[0])
+    return bool(found)

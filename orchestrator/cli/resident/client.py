@@ -22,9 +22,9 @@ from orchestrator.cli.resident.protocol import (
     FrameInvalid,
     Request,
     Terminal,
+    check_peer,
     describe_caller,
     find_home,
-    find_peer,
     open_place,
     read_length,
     read_object,
@@ -79,8 +79,7 @@ def _open_connection(home: str, owner: int) -> Iterator[socket.socket]:
         connection.settimeout(GREETING_SECONDS)
         with open_place(home, owner) as (_, path):
             connection.connect(path)
-        if find_peer(connection) != owner:
-            raise PermissionError("another user listens there")
+        check_peer(connection, owner)
         if _read_frame(connection) != GREETING:
             raise FrameInvalid("another protocol")
         yield connection

@@ -11,17 +11,19 @@ PERIOD_SECONDS = 1.0
 
 
 class CodeState:
-    """The files of our packages below a directory, as they were when this was made."""
+    """The files of our packages below a directory, as they were when this was made; looked at
+    again after so many seconds at the earliest.
+    """
 
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
+    def __init__(self, directory: str, seconds: float = PERIOD_SECONDS) -> None:
+        self._directory, self._seconds = directory, seconds
         self._state = self._read_state()
         self._looked = time.monotonic()
 
     def is_current(self) -> bool:
-        """Whether none was changed, added or removed; looked at once a second."""
+        """Whether none was changed, added or removed when it was looked at."""
         now = time.monotonic()
-        if now - self._looked > PERIOD_SECONDS:
+        if now - self._looked >= self._seconds:
             self._looked = now
             return self._read_state() == self._state
         return True

@@ -156,11 +156,14 @@ def open_place(home: str, owner: int) -> Iterator[tuple[int, str]]:
         os.close(place)
 
 
-def find_peer(connection: socket.socket) -> int:
-    """The user at the other end, as the kernel tells it (unix(7), SO_PEERCRED)."""
+def check_peer(connection: socket.socket, owner: int) -> None:
+    """Raises PermissionError where another user is at the other end, as the kernel tells it
+    (unix(7), SO_PEERCRED).
+    """
     told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    user: int = struct.unpack("3i", told)[1]
-    return user
+    user = struct.unpack("3i", told)[1]
+    if user != owner:
+        raise PermissionError(f"user {user} is at the other end, not {owner}")
 
 
 def write_frame(value: Mapping[str, Any]) -> bytes:

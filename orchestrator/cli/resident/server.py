@@ -36,8 +36,8 @@ from orchestrator.cli.resident.protocol import (
     SOCKET,
     FrameInvalid,
     Request,
+    check_peer,
     describe_caller,
-    find_peer,
     is_answerable,
     open_place,
     read_length,
@@ -78,21 +78,20 @@ class CommandServer:
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection, which is closed then."""
-        connection = writer.get_extra_info("socket")
         task = asyncio.current_task()
         assert task is not None
-        if find_peer(connection) != self._owner or len(self._answering) >= MAX_AT_ONCE:
-            writer.close()
-            return
-        calls = self._answering[task] = ThreadCalls(asyncio.get_running_loop())
+        calls = ThreadCalls(asyncio.get_running_loop())
         try:
-            await self._answer_request(reader, writer, calls)
-        except (OSError, EOFError, TimeoutError, FrameInvalid):
-            # Who asked is gone, or speaks something else.
+            check_peer(writer.get_extra_info("socket"), self._owner)
+            if len(self._answering) < MAX_AT_ONCE:
+                self._answering[task] = calls
+                await self._answer_request(reader, writer, calls)
+                self.used = time.monotonic()
+        except (OSError, EOFError, FrameInvalid):
+            # Another user, or one who is gone, is too slow or speaks something else.
             calls.cancel()
         finally:
-            del self._answering[task]
-            self.used = time.monotonic()
+            self._answering.pop(task, None)
             writer.close()
 
     async def finish(self) -> None:
