@@ -36,6 +36,7 @@ class Caller:
 
     roster: Catalog
     dispatch: Dispatch
+    ledger: CallWriter
     kill_switch: KillSwitch
 
 
@@ -54,7 +55,7 @@ async def open_caller(settings: Settings, kind: str) -> AsyncIterator[Caller]:
             stack.push_async_callback(begun.close)
         stack.enter_context(ground.pulse.watch_signals())
         register_process(ground.store.processes, ground.process, kind)
-        yield Caller(roster, dispatch, ground.kill_switch)
+        yield Caller(roster, dispatch, parts.ledger, ground.kill_switch)
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,9 @@ class ThreadCalls:
     def make_call(self, call: Call) -> MadeCall:
         """Make a call and wait for it. Raises concurrent.futures.CancelledError."""
         assert self.caller is not None
-        self._running = asyncio.run_coroutine_threadsafe(call_tool(self.caller, call), self._loop)
+        self._running = asyncio.run_coroutine_threadsafe(
+            _call_and_record(self.caller, call), self._loop
+        )
         if self._cancelled:
             self._running.cancel()
         return self._running.result()
@@ -185,6 +187,13 @@ class ThreadCalls:
         self._cancelled = True
         if self._running is not None:
             self._running.cancel()
+
+
+async def _call_and_record(caller: OpenCaller, call: Call) -> MadeCall:
+    """A command that has ended left its record, for the next one to show."""
+    made = await call_tool(caller, call)
+    await caller.ledger.wait_written()
+    return made
 
 
 def serve_commands(settings: Settings, idle: float) -> None:
