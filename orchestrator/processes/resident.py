@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -55,14 +56,13 @@ def find_resident(home: Path) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def start_resident(settings: Settings) -> bool:
-    """Start the resident process, detached, unless there is one or everything is frozen; whether it
-    was started. Of several that are started at once, all but one end by themselves.
+def start_resident(settings: Settings) -> subprocess.Popen[bytes] | None:
+    """Start the resident process, detached; None where there is one, nothing it could answer, or a
+    freeze. Of several that are started at once, all but one end by themselves.
     """
     if find_resident(settings.home) is not None or not _may_start(settings):
-        return False
-    spawn_command(settings, NAME)
-    return True
+        return None
+    return spawn_command(settings, NAME)
 
 
 def stop_resident(home: Path) -> bool:

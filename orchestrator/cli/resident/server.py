@@ -59,15 +59,14 @@ END_SECONDS = 2.0
 
 class CommandServer:
     """Answers commands of the user `owner`. Calls are made with `caller`, once there is one; `end`
-    is called where this process should not answer any more.
+    is called where `code` is not what this process was started with any more.
     """
 
-    def __init__(self, owner: int, end: Callable[[], None]) -> None:
+    def __init__(self, owner: int, code: CodeState, end: Callable[[], None]) -> None:
         self.caller: OpenCaller | None = None
         self.used = time.monotonic()
-        self._owner, self._end = owner, end
+        self._owner, self._code, self._end = owner, code, end
         self._here = describe_caller(os.environ)
-        self._code = CodeState(self._here.code)
         self._pool = ThreadPoolExecutor(MAX_AT_ONCE, "command")
         self._answering: dict[asyncio.Task[None], ThreadCalls] = {}
 
@@ -212,21 +211,25 @@ async def _serve(settings: Settings, idle: float) -> None:
         loop.add_signal_handler(number, ended.set)
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(open_listener(settings.home, os.getuid()))
-        server = CommandServer(os.getuid(), ended.set)
+        code = CodeState(describe_caller(os.environ).code)
+        server = CommandServer(os.getuid(), code, ended.set)
         accepting = await asyncio.start_unix_server(server.answer, sock=listener)
         # Spares are containers that wait for calls; those of a terminal come one by one.
         caller = await stack.enter_async_context(open_caller(replace(settings, spares=0), NAME))
         stack.enter_context(caller.kill_switch.on_engage(ended.set))
         if not caller.kill_switch.engaged:
             server.caller = caller
-            await _wait_for_end(settings.home, server, idle, ended)
+            await wait_for_end(settings.home, server, idle, ended)
         accepting.close()
         await server.finish()
 
 
-async def _wait_for_end(
+async def wait_for_end(
     home: Path, server: CommandServer, idle: float, ended: asyncio.Event
 ) -> None:
+    """Return once `ended` is set, nothing was asked for so long, or the home has no such socket any
+    more.
+    """
     path = home / SOCKET
     own = _find_inode(path)
     while not ended.is_set() and own == _find_inode(path) and server.idle_seconds < idle:

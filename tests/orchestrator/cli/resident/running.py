@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from orchestrator.cli.resident.code_state import CodeState
 from orchestrator.cli.resident.protocol import SOCKET, read_length, read_object
 from orchestrator.cli.resident.server import CommandServer, open_listener
 
@@ -19,16 +20,20 @@ SECONDS = 60.0
 
 
 @contextmanager
-def run_server(home: Path, answers: int | None = None) -> Iterator[threading.Event]:
+def run_server(
+    home: Path, answers: int | None = None, code: CodeState | None = None
+) -> Iterator[threading.Event]:
     """Serve a home of this user, and answer the user `answers` alone, by default the same. The
     event is set once the server does not want to answer any more.
     """
+    user = os.getuid() if answers is None else answers
+    unchanged = CodeState(str(home))
     ended, ready = threading.Event(), threading.Event()
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
 
     async def serve() -> None:
         with open_listener(home, os.getuid()) as listener:
-            server = CommandServer(os.getuid() if answers is None else answers, ended.set)
+            server = CommandServer(user, code or unchanged, ended.set)
             accepting = await asyncio.start_unix_server(server.answer, sock=listener)
             ready.set()
             await stop.wait()

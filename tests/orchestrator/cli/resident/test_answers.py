@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from orchestrator.cli.resident.code_state import CodeState
 from orchestrator.cli.resident.commands import run_command
 from orchestrator.cli.resident.protocol import (
     ANSWERED,
+    SOCKET,
     FrameInvalid,
     Request,
     Terminal,
@@ -27,9 +30,14 @@ from orchestrator.cli.resident.protocol import (
     write_frame,
     write_request,
 )
+from orchestrator.cli.resident.server import CommandServer, open_listener, wait_for_end
+from orchestrator.processes.resident import find_resident, start_resident
 from orchestrator.settings import Settings
 from registry.models import Approval
-from tests.orchestrator.cli.resident.running import run_server
+from registry.store import Store
+from tests.functional.home import until
+from tests.orchestrator.cli.resident.running import SECONDS, run_server
+from tests.registry.samples import REPORTS, entry
 
 LOOKS = [
     "list",
@@ -181,6 +189,58 @@ def test_a_changed_added_or_removed_file_of_the_code_is_seen(tmp_path: Path) -> 
         assert state.is_current()
         change()
         assert not state.is_current()
+
+
+def test_one_with_other_code_than_on_disk_declines_and_ends(
+    settings: Settings, waiting: Approval, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TOOLWRIGHT_HOME", str(settings.home))
+    (tmp_path / "sandbox").mkdir()
+    code = CodeState(str(tmp_path), seconds=0.0)
+    with run_server(settings.home, code=code) as ended:
+        assert ask("list") == 0
+        (tmp_path / "sandbox" / "new.py").write_text("")
+        assert ask("list") is None
+        assert ended.is_set()
+
+
+def test_it_ends_when_idle_and_with_its_socket(settings: Settings) -> None:
+    async def wait(idle: float, *, gone: bool) -> None:
+        server = CommandServer(os.getuid(), CodeState(str(settings.home)), lambda: None)
+        waiting = asyncio.create_task(wait_for_end(settings.home, server, idle, asyncio.Event()))
+        await asyncio.sleep(0)
+        if gone:
+            (settings.home / SOCKET).rename(settings.home / "moved")
+        await asyncio.wait_for(waiting, SECONDS)
+
+    with open_listener(settings.home, os.getuid()):
+        asyncio.run(wait(0.0, gone=False))
+        assert (settings.home / SOCKET).exists()
+        asyncio.run(wait(math.inf, gone=True))
+
+
+def test_uninstalling_ends_the_resident_process_of_the_home(
+    settings: Settings, waiting: Approval, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLWRIGHT_HOME", str(settings.home))
+    monkeypatch.setenv("TOOLWRIGHT_ENGINE", "wasm")
+    process = start_resident(settings)
+    assert process is not None
+    until(lambda: ask("list") == 0, "the resident process answers")
+    assert find_resident(settings.home) == process.pid
+    assert start_resident(settings) is None
+    removed = CliRunner().invoke(toolwright, ["uninstall", "--yes"])
+    assert removed.exit_code == 0, removed.output
+    assert process.wait(SECONDS) == 0
+    assert not settings.home.exists()
+
+
+def test_none_is_started_without_a_server_or_while_frozen(settings: Settings, store: Store) -> None:
+    assert start_resident(settings) is None
+    store.servers.publish(entry(), REPORTS, now=1.0)
+    store.processes.freeze(1.0, "test")
+    assert start_resident(settings) is None
+    assert find_resident(settings.home) is None
 
 
 def test_a_request_comes_as_it_was_sent() -> None:
