@@ -93,6 +93,7 @@ DECIDING = [
     ("classify", "dns.list_zones", "read"),
     ("call", "dns.add", "zone=@/etc/passwd"),
     ("call", "dns.add", "--save", "/tmp/x"),
+    ("call", "dns.list_zones", "--account", "another"),
     ("logs", "--mark-wrong", "--call", "c1"),
     ("resident", "--idle", "1e9"),
     ("kill",),

@@ -35,7 +35,7 @@ _JSON = frozenset({"--json"})
 ANSWERED: Mapping[str, frozenset[str]] = {
     "": _JSON,
     "approvals": _JSON | {"--all"},
-    "call": _JSON | {"--account", "--task"},
+    "call": _JSON | {"--task"},
     "find": _JSON | {"-k"},
     "list": _JSON,
     "logs": _JSON | {"--audit", "--call", "-n"},
@@ -43,7 +43,8 @@ ANSWERED: Mapping[str, frozenset[str]] = {
     "versions": _JSON,
 }
 """The commands that the resident process answers, with the options that they may have there: none
-of them asks anybody, decides anything, or names a file.
+of them asks anybody, decides anything, or names a file. Nor an account: calls to a server share a
+session, which goes out with one.
 """
 SENDING = frozenset({"call"})
 """Those that an API may hear of, and that are therefore never done twice."""
