@@ -59,6 +59,9 @@ def ask_resident(words: Sequence[str], environment: Mapping[str, str], owner: in
     to be.
     """
     name = words[0] if words else ""
+    if sys.stdout is None or sys.stderr is None:
+        # Closed when this process was started; the command itself knows what to do about it.
+        return None
     try:
         with (
             WorkingLine(name or "loading", "--json" in words),
