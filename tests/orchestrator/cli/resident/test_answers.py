@@ -132,6 +132,7 @@ def test_a_long_home_has_its_socket_too(
         ["call", "dns.add", "file=@/etc/passwd"],
         ["call", "dns.add", "file:=@/etc/passwd"],
         ["call", "dns.add", "--save", "/tmp/x"],
+        ["call", "dns.add", "-"],
         ["call", "dns.add", "--engine=wasm"],
         ["call", "dns.list_zones", "--account", "work"],
         ["logs", "--call", "c1", "--mark-wrong"],
