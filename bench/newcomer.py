@@ -155,6 +155,8 @@ def prepare_machine(place: Path, with_docker: bool) -> dict[str, str]:
         "HOME": str(user),
         "PATH": f"{binaries}:{os.environ['PATH']}",
         "COLUMNS": "100",
+        # Nothing may outlive the directory that all this is in.
+        "TOOLWRIGHT_RESIDENT": "off",
         "TERM": "dumb",
     }
     return environment if with_docker else {**environment, "DOCKER_HOST": NO_ENGINE}

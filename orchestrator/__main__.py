@@ -1,6 +1,6 @@
 """`python -m orchestrator` is `toolwright`."""
 
-from orchestrator.cli.main import main
+from orchestrator.cli.entry import main
 
 if __name__ == "__main__":
     main()

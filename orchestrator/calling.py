@@ -28,6 +28,7 @@ from orchestrator.healing.monitor import Healing
 from orchestrator.recovery import clean_up_dead
 from orchestrator.settings import Settings
 from sandbox.budget import build_process_budget
+from sandbox.killswitch import KillSwitch
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Caller:
 
     roster: Catalog
     dispatch: Dispatch
+    ledger: CallWriter
+    kill_switch: KillSwitch
 
 
 @asynccontextmanager
@@ -53,7 +56,7 @@ async def open_caller(settings: Settings, kind: str) -> AsyncIterator[Caller]:
             stack.push_async_callback(begun.close)
         stack.enter_context(ground.pulse.watch_signals())
         register_process(ground.store.processes, ground.process, kind)
-        yield Caller(roster, dispatch)
+        yield Caller(roster, dispatch, parts.ledger, ground.kill_switch)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ settings.load_profile("toolwright")
 
 # A second and 200 MB of each process; tests/registry/search/test_vectors.py is about it.
 os.environ.setdefault("TOOLWRIGHT_SEMANTIC", "off")
+# Nothing that a test's commands start outlives it; tests about the resident process switch it on.
+os.environ["TOOLWRIGHT_RESIDENT"] = "off"
 
 __all__ = ["base_image", "node_modules", "powerdns", "toolwright_home"]
 
@@ -39,7 +41,7 @@ HOMES = {
     ),
     "harbour": frozenset(
         f"tests/functional/test_{name}.py"
-        for name in ("approvals", "arrived", "graphql", "kill", "prosedocs", "run")
+        for name in ("approvals", "arrived", "graphql", "kill", "prosedocs", "resident", "run")
     ),
     "drafts": frozenset(
         f"tests/{name}.py"
@@ -52,7 +54,10 @@ ANY = "any"
 """Docker where it answers, else WASM."""
 ONE_ENGINE = frozenset(
     f"test_{name}.py"
-    for name in "approvals arrived clients demo drafts graphql prosedocs suites task_runs".split()
+    for name in (
+        *("approvals", "arrived", "clients", "demo", "drafts", "graphql", "prosedocs"),
+        *("resident", "suites", "task_runs"),
+    )
 )
 """Files whose way is the same on every engine: what runs code is held on both in tests/engine."""
 NEED_DOCKER = frozenset({"base_image", "docker_engine"})

@@ -138,6 +138,22 @@ def test_the_command_that_calls_loads_nothing_that_forges() -> None:
     assert [name for name in names if name.startswith(forging)] == []
 
 
+def test_a_command_that_the_resident_process_answers_loads_only_the_standard_library() -> None:
+    program = "import sys, orchestrator.cli.entry; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    names = set(loaded.stdout.split())
+    assert not names & {"asyncio", "click", "dataclasses", "pathlib", "rich", "sqlite3"}
+    assert {name for name in names if name.partition(".")[0] in FOLDERS} == {
+        "orchestrator",
+        *("orchestrator.cli", "orchestrator.cli.entry"),
+        *("orchestrator.cli.progress", "orchestrator.cli.progress.working"),
+        *("orchestrator.cli.resident", "orchestrator.cli.resident.client"),
+        "orchestrator.cli.resident.protocol",
+    }
+
+
 def test_the_import_contracts_hold() -> None:
     """The layers of pyproject.toml, and which modules of a sub-package others may import."""
     checked = subprocess.run(

@@ -24,6 +24,7 @@ from orchestrator.backup.sealed_vault import open_restored_vault
 from orchestrator.backup.taken_back import TakenBack, find_taken_back, keep_taken_back
 from orchestrator.errors import RestoreRefused
 from orchestrator.processes.kill import is_alive
+from orchestrator.processes.resident import stop_resident
 from orchestrator.settings import Settings
 from registry.audit.heads import HeadSigner
 from registry.backup.archive import ROOM, Tell, read_backup
@@ -158,8 +159,10 @@ def _check_room(file: Path, manifest: Manifest, staging: Path) -> None:
 
 def _check_nothing_runs(settings: Settings) -> None:
     """Raises RestoreRefused where processes of this home run: by its own table, and by who holds
-    its database open, which also tells where the table cannot be read.
+    its database open, which also tells where the table cannot be read. The resident process, which
+    nobody waits for, is ended.
     """
+    stop_resident(settings.home)
     running = {}
     with suppress(RegistryError, OSError):
         if (settings.home / DATABASE).exists():

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from orchestrator.cli.entry import COMPLETING as COMPLETING
+from orchestrator.cli.entry import main as main
 from orchestrator.cli.progress.working import WorkingLine
 
 # name: (module under orchestrator.cli.commands, one line of help)
@@ -83,8 +85,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 """The commands as `--help` shows them: what they are for, and at most eight of a kind."""
 
 
-COMPLETING = "_TOOLWRIGHT_COMPLETE"
-"""The variable by which a shell's completion script asks."""
+HIDDEN = {"resident": "resident"}
+"""name: module, of commands that only Toolwright itself starts."""
 
 
 class CommandGroup(click.Group):
@@ -94,11 +96,12 @@ class CommandGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
+        known = HIDDEN.get(name) or COMMANDS.get(name, ("",))[0]
+        if not known:
             return None
         quiet = "--json" in sys.argv or COMPLETING in os.environ
         with WorkingLine("loading", quiet):
-            module = importlib.import_module(f"orchestrator.cli.commands.{COMMANDS[name][0]}")
+            module = importlib.import_module(f"orchestrator.cli.commands.{known}")
         command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
         return command
 
@@ -106,7 +109,7 @@ class CommandGroup(click.Group):
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = str(args[0])
-        if name in COMMANDS or name.startswith("-"):
+        if name in COMMANDS or name in HIDDEN or name.startswith("-"):
             return super().resolve_command(context, args)
         # Loaded for this alone; every command would wait for it.
         near = importlib.import_module("difflib").get_close_matches(name, COMMANDS, 3, 0.5)
@@ -137,8 +140,3 @@ def toolwright(context: click.Context, /, as_json: bool, **_: Any) -> None:
         raise click.UsageError(f"Write --json behind {context.invoked_subcommand}.")
     if context.invoked_subcommand is None:
         importlib.import_module("orchestrator.cli.commands.overview").show_overview(as_json)
-
-
-def main() -> None:
-    """The entry point of the distribution."""
-    toolwright(prog_name="toolwright", args=sys.argv[1:])

@@ -8,10 +8,13 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from rich.console import Console
@@ -39,8 +42,51 @@ WHOLE = frozenset({"approval", "job", "rule", "call", "server"})
 
 T = TypeVar("T")
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+@dataclass(frozen=True)
+class Screen:
+    """Where a command prints: its answer, and what is told beside it."""
+
+    out: Console
+    err: Console
+
+
+_OWN = Screen(
+    Console(highlight=False, soft_wrap=True),
+    Console(stderr=True, highlight=False, soft_wrap=True),
+)
+_SCREEN = ContextVar("screen", default=_OWN)
+
+
+class _ScreenConsole:
+    """A console of the present screen: the process's own, or that of the command which the resident
+    process answers in this context.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(getattr(_SCREEN.get(), self._name), name)
+
+
+out, err = (cast(Console, _ScreenConsole(name)) for name in ("out", "err"))
+
+
+@contextmanager
+def use_screen(screen: Screen) -> Iterator[None]:
+    """Print there, within the block and this context."""
+    token = _SCREEN.set(screen)
+    try:
+        yield
+    finally:
+        _SCREEN.reset(token)
+
+
+def get_screen() -> Screen:
+    """Where this context prints."""
+    return _SCREEN.get()
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 auth_option = click.option(
@@ -84,7 +130,8 @@ def print_json(value: Any) -> None:
     """Print JSON with invisible and terminal control characters escaped."""
     written = json.dumps(value, ensure_ascii=False, indent=1)
     unseen = {letter for letter in set(written) - {"\n"} if is_invisible(letter)}
-    click.echo(written.translate({ord(each): json.dumps(each)[1:-1] for each in unseen}))
+    shown = written.translate({ord(each): json.dumps(each)[1:-1] for each in unseen})
+    click.echo(shown, file=out.file)
 
 
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:

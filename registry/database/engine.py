@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -149,8 +149,12 @@ def _begin_transaction(connection: Connection) -> None:
 
 
 def _create_file(path: Path) -> None:
-    # Arguments and results of calls are nobody else's business.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    # Arguments and results of calls are nobody else's business. A file that is there is not opened:
+    # closing it would take the locks of this process's other connections, and another process that
+    # closes its last one would then take the log away from under them
+    # (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _switch_to_wal(path: Path) -> None:

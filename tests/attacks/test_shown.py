@@ -312,4 +312,7 @@ def test_a_row_that_cannot_be_read_hides_no_other_and_can_be_rejected(
     assert run(settings, "approve", "other", "--pin-file", pin_file).exit_code == 1
     assert run(settings, "reject", "other", "--pin-file", pin_file).exit_code == 0
     assert store.approvals.find_damaged() == ()
+    # So that nobody is started to send it.
+    store.processes.freeze(time.time(), "test")
     assert run(settings, "approve", waiting.id, "--pin-file", pin_file).exit_code == 0
+    assert store.approvals.get(waiting.id).state == "approved"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import click
 
 from orchestrator import views
 from orchestrator.approvals.accounts import choose_account
-from orchestrator.calling import open_caller
+from orchestrator.calling import Caller, open_caller
 from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.identifiers import ArgumentWord, StoredName, load_input_schema
@@ -39,6 +39,8 @@ from sandbox.wire.content import get_media_data, join_texts
 
 MAX_ARGUMENTS = 16 << 20
 """Characters read from standard input."""
+MadeCall = tuple[Reply, list[str]]
+"""What came of a call, and where the tool did not take its arguments what it takes."""
 
 
 @click.command("call")
@@ -53,8 +55,10 @@ MAX_ARGUMENTS = 16 << 20
 )
 @json_option
 @engine_option
+@click.pass_obj
 @report_errors
 def call_command(
+    make_call: Callable[[Call], MadeCall] | None,
     tool: str,
     arguments: tuple[str, ...],
     task: str,
@@ -79,7 +83,12 @@ def call_command(
         *parts, _read_arguments(tool, arguments), task, "called at the terminal", "terminal"
     )
     with choose_account(call.server, account):
-        reply, hint = run_coroutine(_call_tool(load_settings(engine=engine), call, as_json))
+        # The resident process has everything open, and gives what makes calls with it.
+        reply, hint = (
+            make_call(call)
+            if make_call
+            else run_coroutine(_call_alone(load_settings(engine=engine), call, as_json))
+        )
     if as_json:
         print_json(views.build_reply_result(reply))
     else:
@@ -104,16 +113,20 @@ def _read_arguments(tool: str, given: tuple[str, ...]) -> Mapping[str, Any]:
     return read_words(given, schema, render_example_call(tool, schema))
 
 
-async def _call_tool(settings: Settings, call: Call, quiet: bool) -> tuple[Reply, list[str]]:
-    """What came of it, and where the tool did not take its arguments what it takes."""
+async def _call_alone(settings: Settings, call: Call, quiet: bool) -> MadeCall:
     async with open_shown(open_caller(settings, "call"), quiet) as caller:
         with WorkingLine(call.name, quiet):
-            reply = await caller.dispatch.call_tool(call)
-        failure = reply.outcome.failure if isinstance(reply, Done) else None
-        if failure is None or failure.kind != "arguments":
-            return reply, []
-        schema = caller.roster.find_tool(call.server, call.tool).input_schema
-        return reply, render_arguments(call.name, schema)
+            return await call_tool(caller, call)
+
+
+async def call_tool(caller: Caller, call: Call) -> MadeCall:
+    """Make a call as a person at a terminal makes it."""
+    reply = await caller.dispatch.call_tool(call)
+    failure = reply.outcome.failure if isinstance(reply, Done) else None
+    if failure is None or failure.kind != "arguments":
+        return reply, []
+    schema = caller.roster.find_tool(call.server, call.tool).input_schema
+    return reply, render_arguments(call.name, schema)
 
 
 def save_media(outcome: Outcome, path: Path) -> None:

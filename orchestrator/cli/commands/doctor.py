@@ -21,6 +21,7 @@ from orchestrator.forging.authors.authors import KEY
 from orchestrator.forging.authors.budget import DAY_SECONDS
 from orchestrator.gateway.brokers import SOURCES
 from orchestrator.processes.kill import is_alive
+from orchestrator.processes.resident import find_resident
 from orchestrator.settings import Settings, load_settings
 from registry.approvals.approvals import ApprovalTable
 from registry.audit.heads import HeadSigner
@@ -57,6 +58,7 @@ def run_checks(settings: Settings, store: Store) -> tuple[DoctorCheck, ...]:
         _check_audit(settings, store.audit),
         *_check_engine(settings, store.processes),
         _check_pin_file(settings),
+        _check_resident(settings),
         *_check_model(settings, store.model_usage),
         _check_grants(settings, store),
         _check_registry(settings, store),
@@ -243,6 +245,12 @@ def _check_pin_file(settings: Settings) -> DoctorCheck:
         return DoctorCheck("PIN", "warning", str(error))
     except (KeyChanged, SignedHeadsDamaged) as error:
         return DoctorCheck("PIN", "failed", str(error))
+
+
+def _check_resident(settings: Settings) -> DoctorCheck:
+    process = find_resident(settings.home)
+    told = f"process {process} answers commands" if process else "none runs; commands start one"
+    return DoctorCheck("resident process", "ok", told)
 
 
 @click.command("doctor")

@@ -22,6 +22,7 @@ from orchestrator.errors import HomeForeign, HomeInUse, OrchestratorError
 from orchestrator.forging.thirdparty import remove_built_image
 from orchestrator.processes.control_client import stop_control
 from orchestrator.processes.kill import is_alive
+from orchestrator.processes.resident import stop_resident
 from orchestrator.settings import Settings, load_settings
 from registry.servers.bundles import Bundles
 from registry.store import Store
@@ -86,8 +87,11 @@ def _tell_plan(settings: Settings, names: list[str], images: list[str]) -> None:
 
 
 def _end_processes(settings: Settings) -> None:
-    """Stop the control plane. Raises HomeInUse where a client still uses the home."""
+    """Stop the control plane and the resident process. Raises HomeInUse where a client still uses
+    the home.
+    """
     stop_control(settings)
+    stop_resident(settings.home)
     with Store.open(settings.database_url) as store:
         used = [each for each in store.processes.find() if each.pid != os.getpid()]
     alive = [f"{each.kind} (process {each.pid})" for each in used if is_alive(each)]

@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.terminal import err
+from orchestrator.cli.terminal import err, get_screen
 from registry.models import Job, JobEvent
 from registry.store import Store
 from sandbox.sanitize import clean_text
@@ -48,7 +48,7 @@ class ProgressPrinter:
             return self
         if err.is_terminal and not err.is_dumb_terminal:
             self._live = Live(
-                console=err,
+                console=get_screen().err,
                 transient=True,
                 refresh_per_second=REFRESHES,
                 get_renderable=self._render,

@@ -150,6 +150,18 @@ def test_the_database_is_private_and_flushes_every_commit(tmp_path: Path) -> Non
     }
 
 
+def test_a_second_store_of_a_process_leaves_the_locks_of_its_first(tmp_path: Path) -> None:
+    path = tmp_path / "toolwright.db"
+    program = f"import sqlite3; sqlite3.connect({str(path)!r}).execute('SELECT * FROM freeze')"
+    with Store.open(path, "first") as first:
+        Store.open(path, "second").close()
+        subprocess.run([sys.executable, "-c", program], check=True)
+        # The other process would have taken it away, had it been the last one.
+        assert path.with_name("toolwright.db-wal").exists()
+        first.processes.freeze(1.0, "first")
+        assert first.processes.get_freeze().frozen
+
+
 def test_racing_processes_can_create_the_database_together(tmp_path: Path) -> None:
     def create(number: int) -> int:
         with Store.open(tmp_path / "registry.db", f"p{number}") as store:

@@ -1,0 +1,117 @@
+"""The resident process of a home: started behind a command, answers the next ones, makes no call
+twice, and ends with a freeze, a signal or its home.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psutil
+import pytest
+
+from orchestrator.cli.resident.client import ENDED
+from orchestrator.processes.kill import is_alive
+from orchestrator.processes.resident import find_resident, stop_resident
+from tests.functional.home import Home, until
+from tests.world.harbour import SLOW_SECONDS, HarbourApi, cut, slow_reports
+
+SLOW = ("call", "harbour.occupancy_report", f"seconds={SLOW_SECONDS}")
+
+
+@pytest.fixture
+def home(toolwright_home: Home, harbour: HarbourApi) -> Iterator[Home]:
+    """The shared home, whose commands use a resident process for the time of the test."""
+    on = {**toolwright_home.environment, "TOOLWRIGHT_RESIDENT": "on"}
+    yield replace(toolwright_home, environment=on)
+    stop_resident(toolwright_home.path)
+    assert find_resident(toolwright_home.path) is None
+
+
+def start(home: Home) -> psutil.Process:
+    """The resident process, once it makes calls."""
+    assert home.run("list").returncode == 0
+    until(lambda: "resident" in list_kinds(home), "the resident process makes calls")
+    found = find_resident(home.path)
+    assert found is not None
+    return psutil.Process(found)
+
+
+def list_kinds(home: Home) -> list[str]:
+    with home.store() as store:
+        return [each.kind for each in store.processes.find() if is_alive(each)]
+
+
+def begin_slow(home: Home, harbour: HarbourApi) -> subprocess.Popen[str]:
+    """A command whose call has reached the API and is not answered for two minutes."""
+    before = slow_reports(harbour)
+    call = subprocess.Popen(
+        home.command(*SLOW),
+        env=home.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until(lambda: slow_reports(harbour) == before + 1, "the call reached the API")
+    return call
+
+
+def test_of_commands_at_once_one_starts_it_and_it_makes_calls_as_they_would(
+    home: Home, harbour: HarbourApi, interruptible: None
+) -> None:
+    several = [
+        subprocess.Popen(
+            home.command("list"), env=home.environment, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    assert all("harbour" in each.communicate(timeout=home.seconds)[0] for each in several)
+    process = start(home)
+    assert list_kinds(home).count("resident") == 1
+    reads, writes = len(harbour.received("GET")), len(harbour.received("DELETE"))
+    assert home.read("call", "harbour.list_berths")["content"]
+    assert len(harbour.received("GET")) == reads + 1
+    with home.store() as store:
+        (own,) = [each.id for each in store.processes.find() if each.kind == "resident"]
+        assert store.calls.find(limit=1)[0].process == own
+    asked = home.run("call", "harbour.cancel_booking", "id=1")
+    assert (asked.returncode, "waits for a person" in asked.stdout) == (3, True)
+    assert len(harbour.received("DELETE")) == writes
+    with begin_slow(home, harbour) as call:
+        call.send_signal(signal.SIGINT)
+        assert call.wait(home.seconds) == 130
+    until(lambda: cut(harbour), "the API saw its connection closed")
+    assert "Running: resident" in home.run().stdout
+    assert process.is_running()
+
+
+def test_one_that_hangs_or_is_killed_has_no_call_made_twice(
+    home: Home, harbour: HarbourApi
+) -> None:
+    process = start(home)
+    reads = len(harbour.received("GET"))
+    process.suspend()
+    assert home.read("call", "harbour.list_berths")["content"]
+    assert len(harbour.received("GET")) == reads + 1
+    process.resume()
+    assert home.read("call", "harbour.list_berths")["content"]
+    assert len(harbour.received("GET")) == reads + 2
+    with begin_slow(home, harbour) as call:
+        process.kill()
+        _, told = call.communicate(timeout=home.seconds)
+        assert (call.returncode, told.strip()) == (1, ENDED)
+    assert len(harbour.received("GET")) == reads + 3
+
+
+def test_a_freeze_cuts_its_calls_and_ends_it(home: Home, harbour: HarbourApi) -> None:
+    start(home)
+    with begin_slow(home, harbour) as call:
+        killed = home.read("kill")
+        assert (killed["processes"], killed["acknowledged"], killed["sigkilled"]) == (1, 1, 0)
+        assert call.wait(home.seconds) == 1
+    until(lambda: find_resident(home.path) is None, "the resident process ends")
+    until(lambda: cut(harbour), "the API saw its connection closed")
+    assert home.containers() == 0
+    home.person("unfreeze")
