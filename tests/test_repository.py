@@ -21,6 +21,7 @@ LOCK = (ROOT / "requirements.lock").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SCRIPTS = (
     *(f"scripts/{n}" for n in ("setup.sh", "test", "check", "demo", "fuzz", "without-docker")),
+    "scripts/compose-check",
     ".ci/run",
 )
 
@@ -60,6 +61,17 @@ def test_every_locked_package_has_one_version_and_hashes_and_no_address() -> Non
     assert all(re.match(r"[a-z0-9-]+==\S+", entry) for entry in entries)
     assert all("--hash=sha256:" in entry for entry in entries)
     assert "://" not in LOCK
+
+
+def test_the_lock_of_the_image_is_a_part_of_the_lock_without_what_development_needs() -> None:
+    lock = (ROOT / "images/toolwright/requirements.lock").read_text()
+    whole = re.sub(r" ;[^\\\n]*", "", LOCK)
+    for entry in re.split(r"\n(?=\S)", re.sub(r" ;[^\\\n]*", "", lock).strip()):
+        assert entry in whole, entry.splitlines()[0]
+    locked = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
+    wanted = (*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"])
+    assert {canonical(each) for each in wanted} <= locked
+    assert not {"pytest", "mypy", "playwright", "mkdocs-material", "onnxruntime"} & locked
 
 
 def test_the_control_plane_is_published_on_this_machine_only() -> None:
