@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -81,7 +82,7 @@ async def open_call_parts(ground: Context, stack: AsyncExitStack) -> CallParts:
             settings.of_engine,
             ground.process,
             ground.kill_switch,
-            structlog.get_logger().info,
+            partial(print, file=sys.stderr),
             outfit,
         )
     )

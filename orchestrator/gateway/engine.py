@@ -20,6 +20,7 @@ from sandbox.engines.docker.reaper import run_reaper
 from sandbox.errors import (
     BaseImageMissing,
     ComponentMissing,
+    EngineAbsent,
     EngineUnavailable,
     NotOnThisEngine,
     PackagesNeedDocker,
@@ -174,7 +175,8 @@ class Engine:
             except ComponentMissing as missing:
                 # Of the two, what `toolwright setup` mends.
                 raise (error if isinstance(error, BaseImageMissing) else missing) from None
-            self._tell(f"servers run on the embedded WASM engine: {error}")
+            if not isinstance(error, EngineAbsent):
+                self._tell(f"servers run on the embedded WASM engine: {_shorten(error)}")
             return runner
 
     # Loading the Docker SDK costs 0.2 s and wasmtime 0.1, so each only for who uses it.
@@ -243,3 +245,10 @@ def _find_kept_bases(client: Any, present: str) -> dict[str, str]:
     """The earlier base images that servers are still proved on, without the present one."""
     bases = importlib.import_module("sandbox.engines.docker.bases")
     return {id: name for id, name in bases.list_kept_bases(client).items() if id != present}
+
+
+def _shorten(error: EngineUnavailable | BaseImageMissing) -> str:
+    """Why Docker is not used, in one line of a terminal."""
+    if isinstance(error, BaseImageMissing):
+        return str(error)
+    return "Docker does not answer. `toolwright doctor` shows the engines."

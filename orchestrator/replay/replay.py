@@ -4,12 +4,12 @@ like the first.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
-
-import structlog
 
 from orchestrator.errors import AmbiguousId
 from orchestrator.gateway.engine import Engine
@@ -196,7 +196,7 @@ class Replayer:
             return self.own
         if name not in self._engines:
             settings = replace(self.settings, name=name, spares=0)
-            made = Engine(settings, self.process, self.kill_switch, structlog.get_logger().info)
+            made = Engine(settings, self.process, self.kill_switch, partial(print, file=sys.stderr))
             self._engines[name] = await self._stack.enter_async_context(made)
         self._engines[name].check_available()
         return self._engines[name]

@@ -1,6 +1,7 @@
 """Pictures of every room of the control page: light, dark and on a phone; empty, full and frozen.
 
 ./scripts/screenshots FOLDER
+./scripts/screenshots --docs       # those of the README and the documentation, into docs/
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from registry.store import Store
 from tests.orchestrator.control.filled import fill_store
 from tests.orchestrator.plane import BEARER, TOKEN, listening
 
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 LOOKS = {"light": ("light", WIDE), "dark": ("dark", WIDE), "phone": ("light", NARROW)}
 PLACES = (
@@ -87,14 +89,25 @@ def take_pictures(browser: Browser, folder: Path) -> None:
                     page.screenshot(path=folder / f"{state}-{look}-logged-out.png")
 
 
+def take_pictures_for_docs(browser: Browser, folder: Path) -> None:
+    with running("full") as (url, _), browser.new_context(viewport=WIDE) as context:
+        page = context.new_page()
+        page.goto(log_in(url))
+        origin = page.evaluate("location.origin")
+        for name in ("home", "approvals"):
+            open_room(page, origin, build_address(name))
+            page.screenshot(path=folder / f"{name}.png")
+
+
 def main() -> None:
-    folder = Path(sys.argv[1])
+    is_docs = sys.argv[1] == "--docs"
+    folder = DOCS if is_docs else Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        take_pictures(browser, folder)
+        (take_pictures_for_docs if is_docs else take_pictures)(browser, folder)
         browser.close()
 
 
