@@ -249,12 +249,15 @@ def test_a_secret_in_use_is_in_no_argument_and_no_environment_of_the_machine(
 
 
 def test_the_oracle_of_arguments_and_environments_sees() -> None:
-    child = subprocess.Popen(["sleep", "60"], env={"X": SECRET})
-    try:
-        assert exposing(SECRET) == [f"{child.pid}/environ"]
-    finally:
+    command = ["sh", "-c", "echo; read line"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env={"X": SECRET}, stdin=pipe, stdout=pipe) as child:
+        # Its environment is not there before it runs.
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"\n"
+        found = exposing(SECRET)
         child.kill()
-        child.wait()
+    assert found == [f"{child.pid}/environ"]
 
 
 def test_no_secret_is_in_a_container_as_the_engine_shows_it(inside: Inside) -> None:
