@@ -323,6 +323,8 @@ def build_job_result(job: Job) -> Result:
     if pending.diagnosis:
         left = MAX_DRAFTS - len(pending.drafts)
         head += f"\nMend it and `submit` again, job={job.id}; {left} drafts are left."
+        if "[suite]" in pending.diagnosis:
+            head += " A test that you change is shown to a person before the server is registered."
     return build_answer(encode_waiting(job, brief=BRIEF_AGAIN), head)
 
 

@@ -78,14 +78,15 @@ class PermissionNeed:
 
 @dataclass(frozen=True)
 class TestsNeed:
-    """Other tests than a job had before: the names of those that changed, and the sha256 of the
-    whole suite.
+    """Other tests than a job had before: the names of those that changed, the sha256 of the whole
+    suite, and lines of code that went (`-`) and came (`+`).
     """
 
     __test__: ClassVar[bool] = False
     kind: ClassVar[str] = "tests"
     names: tuple[str, ...]
     suite: str
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

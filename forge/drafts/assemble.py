@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,8 @@ from sandbox.bundle.apispec import APISpec
 from sandbox.bundle.model import Bundle, Provenance, ToolDefinition
 
 MAX_WORDS = 4
+MAX_NAMING = 2000
+_TOOL = re.compile(r"`([A-Za-z][A-Za-z0-9_]{1,39})\(")
 DESCRIBED = 300
 """So many characters of its task are a server's description."""
 _FILLERS = frozenset(
@@ -105,15 +108,17 @@ def _select_called_operations(
 
 
 def choose_name(task: str, parent: str, taken: Collection[str]) -> str:
-    """Choose a free name for a server: the parent's, or the first words of the task, with a number
-    where it is taken.
+    """Choose a free name for a server: the parent's, that of the first tool that the task names as
+    `tool(…)`, or the first words of the task; with a number where it is taken.
     """
+    tool = _TOOL.search(task[:MAX_NAMING])
     words = [
         word
         for word in to_snake_case(task[:200]).split("_")
         if word not in _FILLERS and len(word) > 1
     ]
-    wanted = parent or name_server(" ".join(words[:MAX_WORDS]) or "computation")
+    named = " ".join(words[:MAX_WORDS]) or "computation"
+    wanted = parent or (to_snake_case(tool[1])[:40].rstrip("_") if tool else name_server(named))
     name, number = wanted, 1
     while name in taken:
         number += 1

@@ -5,11 +5,14 @@ reason.
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping
 
 from forge.drafts.inherit import Defining, find_definitions, find_used_names, inherit_code
 from sandbox.schemas.validator import SchemaViolation
+
+MAX_CHANGED_LINES, MAX_CHANGED_COLUMNS = 16, 160
 
 SERVER = "server"
 
@@ -75,6 +78,19 @@ def find_altered_tests(tests: str, earlier: str, gone: Collection[str] = ()) -> 
         if not _uses_names(before, name, gone)
         and (name not in after or _dump_test(before, name) != _dump_test(after, name))
     )
+
+
+def list_test_changes(tests: str, earlier: str, names: Collection[str]) -> tuple[str, ...]:
+    """Return the lines of these tests that went (`-`) and came (`+`), at most MAX_CHANGED_LINES."""
+    before, after = find_definitions(earlier) or {}, find_definitions(tests) or {}
+    lines: list[str] = []
+    for name in names:
+        old, new = (
+            ast.unparse(known[name]).splitlines() if name in known else []
+            for known in (before, after)
+        )
+        lines += [line for line in difflib.ndiff(old, new) if line[0] in "-+"]
+    return tuple(line[:MAX_CHANGED_COLUMNS] for line in lines[:MAX_CHANGED_LINES])
 
 
 def remove_imports(tests: str, gone: Collection[str]) -> str:

@@ -68,9 +68,9 @@ def engine_need(error: SandboxError) -> EngineNeed:
     return EngineNeed("docker", str(error))
 
 
-def suite_need(names: Iterable[str], suite: str) -> TestsNeed:
+def suite_need(names: Iterable[str], suite: str, changes: Iterable[str] = ()) -> TestsNeed:
     """Other tests than a job had before, for code that passes these."""
-    return TestsNeed(tuple(names), hash_text(suite))
+    return TestsNeed(tuple(names), hash_text(suite), tuple(changes))
 
 
 def forge_waits(need: AllowedNeed | CredentialNeed) -> ForgeWaits:
@@ -152,7 +152,7 @@ def list_need_items(need: AllowedNeed) -> tuple[str, ...]:
         case PermissionNeed():
             return tuple(f"{need.server}: {permission}" for permission in need.permissions)
         case TestsNeed():
-            return (*need.names, f"tests with the sha256 {need.suite}")
+            return (*need.names, *need.changes, f"tests with the sha256 {need.suite}")
         case SuccessionNeed():
             return (f"{need.server} version {need.version + 1}", *need.changes)
         case SourceNeed():

@@ -13,7 +13,7 @@ from forge.drafts.draft import ASKED_LOCALLY, Draft
 from forge.drafts.held_out import find_repeated_cases
 from forge.drafts.literals import find_unasked_literals
 from forge.drafts.review import parse_claims
-from forge.drafts.suite import find_altered_tests
+from forge.drafts.suite import MAX_CHANGED_LINES, find_altered_tests, list_test_changes
 from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import (
     are_tests_allowed,
@@ -97,13 +97,23 @@ def check_tests(consents: Grants, proposal: Proposal) -> None:
     before = {tool.name for tool in parent.bundle.tools} if parent else set()
     gone = before - {tool.name for tool in draft.tools}
     suites = _find_binding_suites(proposal)
-    changed = [name for suite in suites for name in find_altered_tests(draft.tests, suite, gone)]
+    changed: dict[str, str] = {}
+    for suite in suites:
+        for name in find_altered_tests(draft.tests, suite, gone):
+            changed.setdefault(name, suite)
     if changed and not are_tests_allowed(consents, job.id, draft.tests):
-        need = suite_need(dict.fromkeys(changed), draft.tests)
+        lines = [
+            line
+            for name, suite in changed.items()
+            for line in list_test_changes(draft.tests, suite, (name,))
+        ]
+        need = suite_need(changed, draft.tests, lines[:MAX_CHANGED_LINES])
         way = render_way(need, job.id)
         raise ModelNotAsked(
-            f"the draft passes, with other tests than before ({render_need(need)}). Look at them, "
-            f"and take it: {way}; or hand in a draft that passes the earlier ones",
+            f"nothing is registered yet: the draft passes, with other tests than before "
+            f"({render_need(need)}), and a person has to look at what changed of them. Tell the "
+            f"user to run `{way}`. Where the earlier tests were right, hand in a draft that passes "
+            "them instead",
             need,
         )
 

@@ -332,7 +332,8 @@ class _RedTeam:
         calls: ToolCalls,
     ) -> Came:
         try:
-            tape = CallLog(calls=calls)
+            known = calls.restart() if isinstance(calls, KnownCalls) else calls
+            tape = CallLog(calls=known)
             return await place.session.call(tool.name, arguments, self.seconds, tape)
         except (SessionBroken, CallTimedOut) as error:
             self.breaks += 1

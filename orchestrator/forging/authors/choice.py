@@ -53,7 +53,7 @@ def choose_author(wanted: Wanted, able: AuthorOptions, job: str, began: str = ""
     if wanted == "none":
         return AuthorChoice("none", "nobody is to write code for it")
     if wanted == "client":
-        return AuthorChoice("client", f"whoever reads the brief writes: {SUBMIT}")
+        return AuthorChoice("client", f"a client's model or a person writes it: {SUBMIT}")
     if wanted in ("", "openai") and able.endpoint:
         return _choose_model("openai", f"{able.endpoint} writes", able, job)
     if wanted in ("", "sampling") and able.sampling:

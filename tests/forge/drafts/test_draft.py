@@ -248,6 +248,7 @@ def test_a_bundle_without_a_parent_keeps_the_digest_that_it_had() -> None:
             ("convert_units_length",),
             "convert_units_length_2",
         ),
+        ("Make a tool `to_roman(number)` that …", "", (), "to_roman"),
         ("also Fahrenheit", "units", ("units",), "units_2"),
         ("also Fahrenheit", "units", ("units", "units_2"), "units_3"),
         ("", "", (), "computation"),
