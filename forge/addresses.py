@@ -110,10 +110,23 @@ def find_locations(text: str) -> tuple[str, ...]:
             found.append((match.start(), url))
     rest = _NO_ADDRESS.sub(_blank, _URL.sub(_blank, text))
     for match in _WORD.finditer(rest):
+        if _begins_sample(match, rest):
+            continue
         address = _read_address(match, rest[max(0, match.start() - 24) : match.start()])
         if address:
             found.append((match.start(), address))
     return tuple(dict.fromkeys(location for _, location in sorted(found)))[:MAX_NAMED]
+
+
+def _begins_sample(match: re.Match[str], text: str) -> bool:
+    """Whether a word is a bare IP address that begins a line of its own kind, as lines of logs do.
+    The line with which a text begins is who wrote it speaking.
+    """
+    if match["port"] or match["path"] or not match["name"][0].isdigit():
+        return False
+    above, _, before = text[: match.start()].rpartition("\n")
+    after = text[match.end() : match.end() + 2]
+    return bool(above) and not before.strip(" \t>`|") and after[:1] in (" ", "\t") and after != "  "
 
 
 def _read_address(match: re.Match[str], before: str) -> str:

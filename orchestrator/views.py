@@ -309,6 +309,9 @@ def build_job_result(job: Job) -> Result:
     if _has_run(job) or awaits_answer(job):
         return render_task_result(job.result)
     if not awaits_draft(job):
+        if job.kind == "forge" and job.state == "done" and "server" in job.result:
+            told = build_forge_result(job)
+            return {**told, "structuredContent": encode_job(job)}
         waits = job.kind == "do" and job.state == "waiting"
         return build_answer(encode_job(job), job.message if waits else "")
     pending = read_pending(job.result) or PendingForge()
@@ -344,7 +347,10 @@ def build_forge_result(job: Job) -> Result:
         ]
     named = ", ".join(tools[:MAX_NAMED])
     more = f" and {len(tools) - MAX_NAMED} more, which `find` shows" if tools[MAX_NAMED:] else ""
-    text = f"{job.message or 'Registered.'} Its tools: {named}{more}."
+    text = (
+        f"{job.message or 'Registered.'} Its tools: {named}{more}. Reads are called with "
+        "`call_read`, what writes with `call_write`."
+    )
     if isinstance(came := done.get("task"), Mapping):
         shown = render_task_result(came)
         told["result"]["task"] = _cut_came(came)

@@ -47,7 +47,9 @@ class NearTool:
 class Brief:
     """The task and its context. `name` is that of the new server; `parents_examples` and
     `parents_suite` are the parent's cases and tests; `near` are registered tools that may do the
-    task already. `page` is the page that its reader asked for.
+    task already. `addressed` says that the task or its source names an API; without one a request
+    in the task is an example of something else, such as a line of a log. `page` is the page that
+    its reader asked for.
     """
 
     task: str
@@ -56,6 +58,7 @@ class Brief:
     parents_examples: tuple[Example, ...] = ()
     near: tuple[NearTool, ...] = ()
     parents_suite: str = ""
+    addressed: bool = True
     page: Kind | None = None
 
     @property
@@ -100,7 +103,7 @@ def _choose_kind(brief: Brief) -> Kind:
     named = any({near.tool, near.tool.partition(".")[0]} & words for near in brief.near)
     if asked or named or _NETWORK.search(task):
         return "composite"
-    return "http" if has_request(task) else "compute"
+    return "http" if brief.addressed and has_request(task) else "compute"
 
 
 _DECLINING = (

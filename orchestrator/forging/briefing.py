@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 
+from forge.addresses import find_locations
 from forge.drafts.assemble import DESCRIBED, choose_name
 from forge.drafts.brief import MAX_NEAR, Brief, NearTool
 from forge.drafts.gains import format_reference
@@ -15,7 +16,7 @@ from forge.text import sanitize_line
 from orchestrator.errors import ForgeFailed
 from orchestrator.forging.authors.choice import WRITERS
 from orchestrator.forging.compose import ParentServer
-from orchestrator.forging.order import ForgeOrder
+from orchestrator.forging.order import NO_SOURCE, ForgeOrder
 from registry.errors import RowNotFound
 from registry.jobs.pending import PendingForge, SimilarTool, read_pending
 from registry.models import Entry, Job, ToolMatch
@@ -65,6 +66,7 @@ class Briefing:
             parents_examples=parent.examples if parent else (),
             parents_suite=parent.suite if parent else "",
             near=near,
+            addressed=order.source not in ("", NO_SOURCE) or bool(find_locations(order.task)),
         )
 
     def _choose_name(self, order: ForgeOrder) -> str:

@@ -24,9 +24,9 @@ EXTENSION = "io.modelcontextprotocol/tasks"
 INSTRUCTIONS = (
     "Toolwright routes tasks to registered MCP servers and forges new ones. Use `find` or `do` for "
     "a task; call what is found with `call_read` or `call_write`. If nothing fits, `forge` with "
-    "the API's URL, or without one what only computes, then follow the job with `status`. Writes "
-    "wait for a person's approval outside this conversation: you cannot give it. Never ask the "
-    "user for a PIN or secret here."
+    "the API's URL as source (`none` for what only computes), then follow the job with `status`. "
+    "Writes wait for a person's approval outside this conversation: you cannot give it. Never ask "
+    "the user for a PIN or secret here."
 )
 FILE = "instructions.json"
 MAX_KEPT = 16_384

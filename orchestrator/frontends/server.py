@@ -78,8 +78,8 @@ class ProgressRelay:
 TOLD = (OrchestratorError, RegistryError, SandboxError)
 
 _NOTHING_FITS = (
-    "No registered tool fits. `forge` one: give the API's URL or host, or no source for what only "
-    "computes."
+    "No registered tool fits. `forge` one: give the API's URL or host as source, `none` for what "
+    "only computes."
 )
 Arguments = Mapping[str, Any]
 

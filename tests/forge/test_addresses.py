@@ -62,6 +62,9 @@ def test_an_address_in_a_task_is_one_wherever_it_stands(host: str) -> None:
     ("task", "named"),
     [
         ("list the DNS zones on http://127.0.0.1:8081", ["http://127.0.0.1:8081"]),
+        ('count lines such as\n  127.0.0.1 - ann [10/Oct/2000] "GET /a HTTP/1.0" 200 7', []),
+        ("the lights of\n10.0.0.5", ["10.0.0.5"]),
+        ("10.0.0.5 has lights", ["10.0.0.5"]),
         ("list the zones of 127.0.0.1:8081.", ["127.0.0.1:8081"]),
         ("see https://a.example.com/v1/spec.yaml, please", ["https://a.example.com/v1/spec.yaml"]),
         ("ask api.example.com or localhost:9000", ["api.example.com", "localhost:9000"]),
