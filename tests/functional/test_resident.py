@@ -20,11 +20,14 @@ from tests.world.harbour import SLOW_SECONDS, HarbourApi, cut, slow_reports
 
 SLOW = ("call", "harbour.occupancy_report", f"seconds={SLOW_SECONDS}")
 
+PATIENT = "120"
+"""Seconds that a command waits for it: a busy machine changes nothing."""
+
 
 @pytest.fixture
 def home(toolwright_home: Home, harbour: HarbourApi) -> Iterator[Home]:
     """The shared home, whose commands use a resident process for the time of the test."""
-    on = {**toolwright_home.environment, "TOOLWRIGHT_RESIDENT": "on"}
+    on = {**toolwright_home.environment, "TOOLWRIGHT_RESIDENT": PATIENT}
     yield replace(toolwright_home, environment=on)
     stop_resident(toolwright_home.path)
     assert find_resident(toolwright_home.path) is None
@@ -93,7 +96,8 @@ def test_one_that_hangs_or_is_killed_has_no_call_made_twice(
     process = start(home)
     reads = len(harbour.received("GET"))
     process.suspend()
-    assert home.read("call", "harbour.list_berths")["content"]
+    hasty = replace(home, environment={**home.environment, "TOOLWRIGHT_RESIDENT": "on"})
+    assert hasty.read("call", "harbour.list_berths")["content"]
     assert len(harbour.received("GET")) == reads + 1
     process.resume()
     assert home.read("call", "harbour.list_berths")["content"]
@@ -109,7 +113,9 @@ def test_a_freeze_cuts_its_calls_and_ends_it(home: Home, harbour: HarbourApi) ->
     start(home)
     with begin_slow(home, harbour) as call:
         killed = home.read("kill")
-        assert (killed["processes"], killed["acknowledged"], killed["sigkilled"]) == (1, 1, 0)
+        # One that is too busy to acknowledge in time is killed.
+        ended = killed["acknowledged"] + killed["sigkilled"]
+        assert (killed["processes"], ended) == (1, 1)
         assert call.wait(home.seconds) == 1
     until(lambda: find_resident(home.path) is None, "the resident process ends")
     until(lambda: cut(harbour), "the API saw its connection closed")

@@ -28,12 +28,11 @@ from orchestrator.cli.resident.protocol import (
     open_place,
     read_length,
     read_object,
+    read_patience,
     write_request,
 )
 
 FAILED, INTERRUPTED = 1, 130
-GREETING_SECONDS = 0.5
-"""After that the command goes on by itself; nothing was asked yet."""
 ANSWER_SECONDS = 20.0
 """For what only looks; it is done anew where no answer came."""
 CALL_SECONDS = 3600.0
@@ -65,7 +64,7 @@ def ask_resident(words: Sequence[str], environment: Mapping[str, str], owner: in
     try:
         with (
             WorkingLine(name or "loading", "--json" in words),
-            _open_connection(find_home(environment), owner) as connection,
+            _open_connection(environment, owner) as connection,
         ):
             answer = _ask(connection, name, words, environment)
     except KeyboardInterrupt:
@@ -76,11 +75,11 @@ def ask_resident(words: Sequence[str], environment: Mapping[str, str], owner: in
 
 
 @contextmanager
-def _open_connection(home: str, owner: int) -> Iterator[socket.socket]:
+def _open_connection(environment: Mapping[str, str], owner: int) -> Iterator[socket.socket]:
     """A connection that was greeted. Raises OSError, FrameInvalid."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(GREETING_SECONDS)
-        with open_place(home, owner) as (_, path):
+        connection.settimeout(read_patience(environment))
+        with open_place(find_home(environment), owner) as (_, path):
             connection.connect(path)
         check_peer(connection, owner)
         if _read_frame(connection) != GREETING:

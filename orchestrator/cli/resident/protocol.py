@@ -21,7 +21,11 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 SWITCH = "TOOLWRIGHT_RESIDENT"
-"""`off` in this variable: commands do their work by themselves and start no resident process."""
+"""`off` in this variable: commands do their work by themselves and start no resident process. A
+number: so many seconds a command waits for its greeting, in place of GREETING_SECONDS.
+"""
+GREETING_SECONDS, MAX_GREETING_SECONDS = 0.5, 600.0
+"""After that a command goes on by itself; nothing was asked yet."""
 SOCKET = "resident.sock"
 GREETING: Mapping[str, Any] = {"greeting": 1}
 """Its number is another one where the frames mean something else."""
@@ -117,6 +121,12 @@ def is_answerable(words: Sequence[str]) -> bool:
 def is_switched_off(environment: Mapping[str, str]) -> bool:
     """Whether somebody said so, or this system lacks what tells who is at the other end."""
     return environment.get(SWITCH) == "off" or not hasattr(socket, "SO_PEERCRED")
+
+
+def read_patience(environment: Mapping[str, str]) -> float:
+    """How many seconds a command waits to be greeted."""
+    given = environment.get(SWITCH, "")
+    return min(float(given), MAX_GREETING_SECONDS) if given.isdecimal() else GREETING_SECONDS
 
 
 def find_home(environment: Mapping[str, str]) -> str:
