@@ -121,15 +121,15 @@ _RULES = f"""# Rules that are checked
 - Every test passes, and none where the functions give nothing, something empty or their first
   argument: let each assert also what such a function would not give.
 - A test stays in later drafts; where it is wrong, change it and name it in `why`, or say
-  `drop NAME`.
+  `drop NAME`: a person then looks at it.
 - What the task names literally (IIII, 2026-02-30) is asked for by a test or a case; what of that is
   no example, name in `why`.
 - Every case comes out, the same in two runs; fractions within 1e-9; a test or a case takes at most
   2 s, all of them 10 s.
 - Tests and cases notice small changes to the code (< to <=, a raise left out, a number one larger):
-  all but two, or 85 of 100. A table of its own cases is sent back.
+  all but two, or 85 of 100. Code that looks up its cases is sent back.
 - Whatever input_schema admits gives a result or a ToolError: the empty text, 10,000 letters, 1e308,
-  -1, nested values, any script. Bound it (minimum, maximum, maxLength, maxItems, enum), or check.
+  -1, ±400 digits, nested values, any script. Bound it (minimum, maximum, maxLength, maxItems, enum), or check.
   Infinity and NaN are no JSON.
 - What it refuses is refused: `required`, and additionalProperties: false.
 - The result is as output_schema says, and a failure is never told as a result."""

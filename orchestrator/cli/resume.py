@@ -25,7 +25,7 @@ from orchestrator.cli.terminal import ask_pin, err, is_terminal
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
 from registry.models import Job
-from registry.needs import AllowedNeed, OrderNeed, ServiceNeed
+from registry.needs import AllowedNeed, OrderNeed, ServiceNeed, TestsNeed
 from registry.secrets.signing import Signer
 
 
@@ -109,6 +109,8 @@ def show_needs(job: Job, needs: AllowedNeed) -> str:
     what = "all of this, as one answer" if isinstance(needs, OrderNeed) else f"a {needs.kind}"
     if isinstance(needs, ServiceNeed):
         what = "one of these services, or the source `none`"
+    if isinstance(needs, TestsNeed):
+        what = "other tests than an earlier draft had; what changed of them"
     err.print(Text(f"Job {job.id} needs {what}:", style="bold"))
     for item in list_need_items(needs):
         err.print(Text(f"  {escape_line(item)}"))
