@@ -129,8 +129,8 @@ _RULES = f"""# Rules that are checked
 - Tests and cases notice small changes to the code (< to <=, a raise left out, a number one larger):
   all but two, or 85 of 100. Code that looks up its cases is sent back.
 - Whatever input_schema admits gives a result or a ToolError: the empty text, 10,000 letters, 1e308,
-  -1, ±400 digits, nested values, any script. Bound it (minimum, maximum, maxLength, maxItems, enum), or check.
-  Infinity and NaN are no JSON.
+  -1, ±400 digits, nested values, any script. Bound it (minimum, maximum, maxLength, maxItems,
+  enum), or check. Infinity and NaN are no JSON.
 - What it refuses is refused: `required`, and additionalProperties: false.
 - The result is as output_schema says, and a failure is never told as a result."""
 
