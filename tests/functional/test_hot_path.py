@@ -169,7 +169,7 @@ def test_a_warm_call_that_computes_is_short(client: Client) -> None:
         assert await client.call("echo.echo", text="x") == {"text": "x"}
         client.trace.end()
 
-    assert_short(counted(client, call), modules=33, functions=106)
+    assert_short(counted(client, call), modules=33, functions=107)
 
 
 def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
@@ -182,7 +182,7 @@ def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
         await client.recorded()
         client.trace.end()
 
-    assert_short(counted(client, call), modules=43, functions=163)
+    assert_short(counted(client, call), modules=43, functions=165)
 
 
 def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
@@ -194,17 +194,17 @@ def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
         assert (await client.call("harbour.search_boats", query="a"))["status"] == 200
         client.trace.end()
 
-    assert_short(counted(client, call), modules=51, functions=180)
+    assert_short(counted(client, call), modules=51, functions=182)
 
 
 def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(
     client: Client,
 ) -> None:
     passed = counted(client, partial(client.approved_write, "stored", LiveHttp.send), BERTHS)
-    assert_short(passed, modules=58, functions=249)
+    assert_short(passed, modules=58, functions=251)
 
 
 def test_an_approved_write_is_short_from_the_pin_to_its_record(client: Client) -> None:
     """The PIN's file with its lock and its count, and the record, come on top."""
     passed = counted(client, partial(client.approved_write, "PIN"), BERTHS)
-    assert_short(passed, modules=72, functions=381)
+    assert_short(passed, modules=72, functions=384)
