@@ -77,7 +77,8 @@ def test_of_commands_at_once_one_starts_it_and_it_makes_calls_as_they_would(
     assert home.read("call", "harbour.list_berths")["content"]
     assert len(harbour.received("GET")) == reads + 1
     with home.store() as store:
-        (own,) = [each.id for each in store.processes.find() if each.kind == "resident"]
+        alive = filter(is_alive, store.processes.find())
+        (own,) = [each.id for each in alive if each.kind == "resident"]
         assert store.calls.find(limit=1)[0].process == own
     asked = home.run("call", "harbour.cancel_booking", "id=1")
     assert (asked.returncode, "waits for a person" in asked.stdout) == (3, True)
@@ -86,7 +87,9 @@ def test_of_commands_at_once_one_starts_it_and_it_makes_calls_as_they_would(
         call.send_signal(signal.SIGINT)
         assert call.wait(home.seconds) == 130
     until(lambda: cut(harbour), "the API saw its connection closed")
-    assert "Running: resident" in home.run().stdout
+    (running, *_) = home.run().stdout.splitlines()
+    assert running.startswith("Running:")
+    assert "resident" in running
     assert process.is_running()
 
 
@@ -113,9 +116,9 @@ def test_a_freeze_cuts_its_calls_and_ends_it(home: Home, harbour: HarbourApi) ->
     start(home)
     with begin_slow(home, harbour) as call:
         killed = home.read("kill")
-        # One that is too busy to acknowledge in time is killed.
-        ended = killed["acknowledged"] + killed["sigkilled"]
-        assert (killed["processes"], ended) == (1, 1)
+        # One that is too busy to acknowledge in time is killed; another file's `serve` may run too.
+        assert killed["processes"] >= 1
+        assert killed["acknowledged"] + killed["sigkilled"] == killed["processes"]
         assert call.wait(home.seconds) == 1
     until(lambda: find_resident(home.path) is None, "the resident process ends")
     until(lambda: cut(harbour), "the API saw its connection closed")
