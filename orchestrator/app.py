@@ -159,6 +159,7 @@ class App:
             self.roster,
             self.suggestions,
             self.authors,
+            self.dispatch.execution.prepare_call,
             self.dispatch.call_tool,
             self.forge_jobs.run_forge_job,
             AwaitedRepairs(self.store, self.drift, self.jobs.complete).repair,

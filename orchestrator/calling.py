@@ -31,6 +31,9 @@ from orchestrator.settings import Settings
 from sandbox.budget import build_process_budget
 from sandbox.killswitch import KillSwitch
 
+SESSIONS_AHEAD = 4
+"""Of servers that `find` or a task proposed. A container takes 7 to 10 MB."""
+
 
 @dataclass(frozen=True)
 class Caller:
@@ -94,7 +97,11 @@ async def open_call_parts(ground: Context, stack: AsyncExitStack) -> CallParts:
         memory=build_process_budget(settings.calls_mb),
     )
     sessions = ReadSessions(
-        engine, brokers.build_read_broker, settings.idle_seconds, brokers.find_held_grants
+        engine,
+        brokers.build_read_broker,
+        settings.idle_seconds,
+        brokers.find_held_grants,
+        SESSIONS_AHEAD if settings.spares else 0,
     )
     stack.push_async_callback(sessions.close)
     ledger = CallWriter(store, ground.roster.update_standing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from mcp.server.lowlevel import Server
 from orchestrator import views
 from orchestrator.app import App
 from orchestrator.calls import Call, Done, Reply, split_tool_name
-from orchestrator.errors import OrchestratorError
+from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.forging.compose import DECLINE
 from orchestrator.forging.order import FileAccess
 from orchestrator.frontends.early import EarlyAnswers
@@ -35,7 +36,7 @@ from registry.errors import RegistryError, RowNotFound
 from registry.jobs.jobs import awaits_answer, is_parked
 from registry.models import ENDED_JOBS, Job
 from sandbox.bundle.apispec import Access
-from sandbox.errors import SandboxError
+from sandbox.errors import BundleInvalid, SandboxError
 from sandbox.sanitize import clean_json, is_large
 from sandbox.schemas.validator import get_checker
 from sandbox.wire.notifications import Hearer, ProgressNotice
@@ -140,6 +141,10 @@ class ToolFront:
         routed = await asyncio.to_thread(
             self._app.suggestions.route, arguments["task"], arguments.get("k", 5)
         )
+        if routed.found:
+            first = routed.found[0].match
+            with suppress(UnknownTool, BundleInvalid):
+                self._app.dispatch.execution.prepare_call(first.entry, first.tool)
         text = "" if routed.found else _NOTHING_FITS
         return views.build_answer(routed.to_json(), text)
 

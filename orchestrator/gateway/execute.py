@@ -73,6 +73,16 @@ class Execution:
     brokers: BrokerFactory
     now: Callable[[], float] = time.time
 
+    def prepare_call(self, server: str, tool: str) -> None:
+        """Open the session of a tool that a call will probably want, beside what is done until
+        then. Only of one that reads and was forged: a write has a session of its own, and the
+        packages of others may have to be fetched. Raises UnknownTool, BundleInvalid.
+        """
+        member = self.roster.find_server(server, tool)
+        bundle = member.bundle
+        if member.tools[tool].access == "read" and not (bundle.launch or bundle.packages):
+            self.sessions.open_ahead(bundle)
+
     async def run_read(self, call: Call, bundle: Bundle, tape: CallLog) -> Outcome:
         try:
             lent = await self.sessions.lend_session(bundle)

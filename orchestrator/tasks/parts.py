@@ -17,7 +17,8 @@ from orchestrator.tasks.suggestions import Suggestions
 
 @dataclass(frozen=True)
 class TaskParts:
-    """`checkpoints` is the file of their states; `call` makes a call under an id, a write once;
+    """`checkpoints` is the file of their states; `prepare` opens a tool's session beside what is
+    done until its call; `call` makes a call under an id, a write once;
     `forge` carries out the forging of a job (`ForgeJobRunner.run_forge_job`), `repair` that of a
     server whose call failed (`AwaitedRepairs.repair`); `results` are those kept for sessions.
     """
@@ -26,6 +27,7 @@ class TaskParts:
     roster: Catalog
     suggestions: Suggestions
     authors: Authors
+    prepare: Callable[[str, str], None]
     call: Callable[[Call, str], Awaitable[Reply]]
     forge: Work
     repair: Callable[[str], Awaitable[bool]]

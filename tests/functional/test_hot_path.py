@@ -208,3 +208,27 @@ def test_an_approved_write_is_short_from_the_pin_to_its_record(client: Client) -
     """The PIN's file with its lock and its count, and the record, come on top."""
     passed = counted(client, partial(client.approved_write, "PIN"), BERTHS)
     assert_short(passed, modules=72, functions=384)
+
+
+def test_the_session_of_what_find_names_first_is_opened_before_the_call(client: Client) -> None:
+    async def work() -> None:
+        sessions = client.app.dispatch.execution.sessions
+        await sessions.close()
+        found = await client.request("tools/call", name="find", arguments={"task": "list berths"})
+        assert found["structuredContent"]["candidates"][0]["tool"] == "harbour.list_berths"
+        assert sessions.count == 1
+        await client.call("harbour.list_berths")
+        assert sessions.count == 1
+
+    client.run(work())
+
+
+def test_a_write_that_find_names_first_has_no_session_before_the_call(client: Client) -> None:
+    async def work() -> None:
+        sessions = client.app.dispatch.execution.sessions
+        await sessions.close()
+        found = await client.request("tools/call", name="find", arguments={"task": "book a berth"})
+        assert found["structuredContent"]["candidates"][0]["call_with"] == "call_write"
+        assert sessions.count == 0
+
+    client.run(work())

@@ -63,6 +63,7 @@ class Filling:
         step = get_step(state)
         self.context.tell("arguments", 0.3, f"reading the arguments of {step['tool']}")
         tool = self.context.get_tool(step["tool"])
+        self.context.parts.prepare(get_server(step["tool"]), tool.name)
         known = step.get("arguments") or {}
         given = step.get("choice") == "given"
         if given and (known or step["task"].strip() == step["tool"]):

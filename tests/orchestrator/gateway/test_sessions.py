@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from orchestrator.gateway.sessions import ReadSessions
 from sandbox.broker.broker import Broker
 from sandbox.broker.cassette import Cassette
 from sandbox.bundle.model import Bundle
+from sandbox.errors import EngineUnavailable
 from sandbox.session.interface import Limits
 from sandbox.session.pipe import PipeSession
 from sandbox.wire.policy import Policy
@@ -32,11 +34,14 @@ class Opener:
 
     def __init__(self) -> None:
         self.open_sessions: list[PipeSession] = []
+        self.gone = False
 
     @asynccontextmanager
     async def open(
         self, bundle: Bundle, broker: Broker, limits: Limits | None = None
     ) -> AsyncIterator[PipeSession]:
+        if self.gone:
+            raise EngineUnavailable("it does not answer")
         session = PipeSession(bundle, broker, limits or Limits(), DeadPipe())
         self.open_sessions.append(session)
         yield session
@@ -44,11 +49,26 @@ class Opener:
 
 
 class Lending:
-    def __init__(self) -> None:
+    def __init__(self, ahead: int = 0, most: int = 500) -> None:
         self.opener, self.given = Opener(), frozenset[object]()
         self.sessions = ReadSessions(
-            self.opener, lambda _: Broker(Policy(()), Cassette(())), 0.0, lambda _: self.given
+            self.opener,
+            lambda _: Broker(Policy(()), Cassette(())),
+            0.0,
+            lambda _: self.given,
+            ahead,
+            most,
         )
+
+    async def open_ahead(self, *servers: str) -> None:
+        for name in servers:
+            self.sessions.open_ahead(replace(SAMPLE, name=name))
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    @property
+    def servers(self) -> list[str]:
+        return [session.bundle.name for session in self.opener.open_sessions]
 
 
 SAMPLE = bundle("", "one", pure=True)
@@ -92,5 +112,64 @@ def test_one_from_before_something_was_granted_is_closed() -> None:
         # What comes back late belongs to a session that is closed, and frees no other one.
         first.give_back()
         assert second.busy == 1
+
+    asyncio.run(work())
+
+
+def test_one_opened_ahead_is_lent_to_the_call_that_comes_and_stays_when_others_are_opened() -> None:
+    async def work() -> None:
+        lending = Lending(ahead=2)
+        await lending.open_ahead("one", "one")
+        assert lending.servers == ["one"]
+        lent = await lending.sessions.lend_session(replace(SAMPLE, name="one"))
+        assert lending.opener.open_sessions == [lent.session]
+        lent.give_back()
+        await lending.open_ahead("two", "three", "four")
+        assert lending.servers == ["one", "three", "four"]
+
+    asyncio.run(work())
+
+
+def test_none_is_opened_ahead_where_none_is_wanted_and_an_engine_that_is_gone_is_no_error() -> None:
+    async def work() -> None:
+        lending = Lending()
+        await lending.open_ahead("one")
+        assert lending.servers == []
+        lending = Lending(ahead=2)
+        lending.opener.gone = True
+        await lending.open_ahead("one")
+        assert lending.sessions.count == 0
+        lending.opener.gone = False
+        await lending.open_ahead("one")
+        assert lending.servers == ["one"]
+
+    asyncio.run(work())
+
+
+def test_one_that_is_being_opened_ahead_is_closed_at_the_end() -> None:
+    async def work() -> None:
+        lending = Lending(ahead=1)
+        lending.sessions.open_ahead(SAMPLE)
+        await lending.sessions.close()
+        assert lending.sessions.count == 0
+        assert lending.servers == []
+
+    asyncio.run(work())
+
+
+def test_what_was_used_longest_ago_is_closed_for_another_and_never_what_a_call_has() -> None:
+    async def work() -> None:
+        lending = Lending(most=2)
+        lent = [
+            await lending.sessions.lend_session(replace(SAMPLE, name=name))
+            for name in ("one", "two", "three")
+        ]
+        assert lending.servers == ["one", "two", "three"]
+        for each in lent[1], lent[0]:
+            each.give_back()
+        (await lending.sessions.lend_session(replace(SAMPLE, name="four"))).give_back()
+        while len(lending.servers) > 2:
+            await asyncio.sleep(0)
+        assert lending.servers == ["three", "four"]
 
     asyncio.run(work())
