@@ -53,7 +53,7 @@ def test_it_cuts_the_calls_of_all_processes_and_refuses_new_ones_until_a_person_
         killed = home.read("kill", "--reason", "a test")
         frozen_at = time.time()
         answers = [p.end(i)["result"] for p, i in zip((served, other), begun, strict=True)]
-        assert all(answer["isError"] for answer in answers)
+        assert all(answer.get("isError") for answer in answers), answers
         assert (killed["processes"], killed["acknowledged"], killed["sigkilled"]) == (2, 2, 0)
         assert killed["left"] == 0
         until(lambda: cut(harbour), "the API saw its connections closed")
