@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 
-from orchestrator.gateway.sessions import ReadSessions
+from orchestrator.gateway.sessions import HeldGrants, ReadSessions, WarmSession
 from sandbox.broker.broker import Broker
 from sandbox.broker.cassette import Cassette
 from sandbox.bundle.model import Bundle
@@ -32,12 +33,16 @@ class Opener:
 
     def __init__(self) -> None:
         self.open_sessions: list[PipeSession] = []
+        self.ready = asyncio.Event()
+        """Until then, nothing that is opened is open."""
+        self.ready.set()
 
     @asynccontextmanager
     async def open(
         self, bundle: Bundle, broker: Broker, limits: Limits | None = None
     ) -> AsyncIterator[PipeSession]:
         session = PipeSession(bundle, broker, limits or Limits(), DeadPipe())
+        await self.ready.wait()
         self.open_sessions.append(session)
         yield session
         self.open_sessions.remove(session)
@@ -45,10 +50,40 @@ class Opener:
 
 class Lending:
     def __init__(self) -> None:
-        self.opener, self.given = Opener(), frozenset[object]()
-        self.sessions = ReadSessions(
-            self.opener, lambda _: Broker(Policy(()), Cassette(())), 0.0, lambda _: self.given
-        )
+        self.opener, self.grants = Opener(), frozenset[object]()
+        self.sessions = ReadSessions(self.opener, build_broker, 0.0, self.given)
+
+    def given(self, _: Bundle) -> HeldGrants:
+        return HeldGrants(self.grants, (("oauth", ACCOUNT.get()),))
+
+    async def lend_as(self, account: str) -> WarmSession:
+        """A session for a call that goes out with that account."""
+        token = ACCOUNT.set(account)
+        try:
+            return await self.sessions.lend_session(SAMPLE)
+        finally:
+            ACCOUNT.reset(token)
+
+
+ACCOUNT: ContextVar[str] = ContextVar("account", default="oauth")
+
+
+class AccountBroker(Broker):
+    """A broker that knows the account that it goes out with."""
+
+    account = ""
+
+
+def build_broker(_: Bundle) -> Broker:
+    broker = AccountBroker(Policy(()), Cassette(()))
+    broker.account = ACCOUNT.get()
+    return broker
+
+
+def get_account(lent: WarmSession) -> str:
+    assert isinstance(lent.session, PipeSession)
+    assert isinstance(lent.session.broker, AccountBroker)
+    return lent.session.broker.account
 
 
 SAMPLE = bundle("", "one", pure=True)
@@ -86,11 +121,62 @@ def test_one_from_before_something_was_granted_is_closed() -> None:
     async def work() -> None:
         lending = Lending()
         first = await lending.sessions.lend_session(SAMPLE)
-        lending.given = frozenset({"another host"})
+        lending.grants = frozenset({"another host"})
         second = await lending.sessions.lend_session(SAMPLE)
         assert lending.opener.open_sessions == [second.session] != [first.session]
         # What comes back late belongs to a session that is closed, and frees no other one.
         first.give_back()
         assert second.busy == 1
+
+    asyncio.run(work())
+
+
+def test_calls_that_come_at_once_each_go_out_with_their_own_account() -> None:
+    """Whoever waits while the session of one account is opened, or closed, is not lent it."""
+
+    async def work() -> None:
+        lending = Lending()
+        lending.opener.ready.clear()
+        names = ["oauth@home", "oauth@work", "oauth@home", "oauth@work", "oauth"]
+        calls = [asyncio.create_task(lending.lend_as(name)) for name in names]
+        await asyncio.sleep(0)
+        lending.opener.ready.set()
+        lent = await asyncio.gather(*calls)
+        assert list(map(get_account, lent)) == names
+        # None has taken another one's session away.
+        assert len(lending.opener.open_sessions) == lending.sessions.count == 3
+
+    asyncio.run(work())
+
+
+def test_a_grant_closes_the_sessions_of_every_account() -> None:
+    async def work() -> None:
+        lending = Lending()
+        before = await lending.lend_as("oauth@home")
+        lending.grants = frozenset({"another host"})
+        lending.opener.ready.clear()
+        first, second = [asyncio.create_task(lending.lend_as(n)) for n in ("oauth@home", "oauth")]
+        await asyncio.sleep(0)
+        lending.opener.ready.set()
+        assert get_account(await first) == "oauth@home"
+        assert get_account(await second) == "oauth"
+        assert before.session not in lending.opener.open_sessions
+
+    asyncio.run(work())
+
+
+def test_one_that_was_being_opened_when_something_was_granted_is_not_lent_after_that() -> None:
+    async def work() -> None:
+        lending = Lending()
+        lending.opener.ready.clear()
+        early = asyncio.create_task(lending.lend_as("oauth"))
+        await asyncio.sleep(0)
+        lending.grants = frozenset({"another host"})
+        late = asyncio.create_task(lending.lend_as("oauth"))
+        await asyncio.sleep(0)
+        lending.opener.ready.set()
+        first, second = await asyncio.gather(early, late)
+        assert first.session is not second.session
+        assert lending.opener.open_sessions == [second.session]
 
     asyncio.run(work())
