@@ -14,6 +14,7 @@ from orchestrator.approvals.accounts import CHOSEN, find_secret, split_secret
 from orchestrator.approvals.accounts import SOURCES as SOURCES
 from orchestrator.approvals.grants import Grants
 from orchestrator.gateway.audit_writer import AuditWriter
+from orchestrator.gateway.sessions import HeldGrants
 from registry.database.canonical import hash_text, to_canonical_json
 from registry.models import Grant
 from registry.secrets.vault import SEALED, Secret, Vault
@@ -66,7 +67,7 @@ class _Given:
     chosen: Mapping[tuple[str, str], str]
     bundle: Bundle
     upstream: Upstream
-    held: frozenset[object]
+    held: HeldGrants
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ class BrokerFactory:
 
         return LocalAccess(granted, value, self.private)
 
-    def find_held_grants(self, bundle: Bundle) -> frozenset[object]:
+    def find_held_grants(self, bundle: Bundle) -> HeldGrants:
         """What of its grants a running session holds on to, with the accounts that it goes out
         with: once it differs, a new one is due.
         """
@@ -241,8 +242,8 @@ class BrokerFactory:
             or known.bundle is not bundle
         ):
             private = find_granted_private(bundle, self.consents)
-            upstream, held = self.upstream(private), self._held(bundle, private)
-            held |= {self._locate_secrets(bundle)}
+            upstream = self.upstream(private)
+            held = HeldGrants(self._held(bundle, private), self._locate_secrets(bundle))
             while len(self._known) >= MAX_KEPT:
                 del self._known[next(iter(self._known))]
             known = self._known[bundle.name] = _Given(grants, chosen, bundle, upstream, held)

@@ -1,10 +1,10 @@
-"""Pool of warm read sessions, one per server, version and set of reading tools."""
+"""Pool of warm read sessions, one per server, version, set of reading tools and accounts."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 
@@ -15,6 +15,17 @@ from sandbox.session.interface import Runner, Session
 from sandbox.session.pipe import PipeSession
 
 Key = tuple[str, int, frozenset[str]]
+Accounts = tuple[tuple[str, str], ...]
+"""Credentials, each with the vault's name of the secret that it is taken from."""
+Place = tuple[Key, Accounts]
+
+
+@dataclass(frozen=True)
+class HeldGrants:
+    """What a session holds on to from its opening on."""
+
+    grants: frozenset[object] = frozenset()
+    accounts: Accounts = ()
 
 
 @dataclass
@@ -23,6 +34,7 @@ class WarmSession:
 
     session: Session
     stack: AsyncExitStack
+    held: HeldGrants
     used: float
     busy: int = 0
     is_ahead: bool = False
@@ -41,20 +53,20 @@ class WarmSession:
 class ReadSessions:
     """Lends read sessions. An idle one is closed after `idle_seconds`, a broken one at once.
 
-    `broker` makes the broker of a new session; `given` tells what a server was given that its
-    session holds on to. What was lent is to be given back. At most `ahead` sessions that no call
-    has used yet are kept, and `most` in all: what was used longest ago is closed for another.
+    `broker` makes the broker of a new session; `given` tells what a session of a server would hold
+    on to if the present call opened it. What was lent is to be given back. At most
+    `ahead` sessions that no call has used yet are kept, and `most` in all: what was used longest
+    ago is closed for another.
     """
 
     runner: Runner
     broker: Callable[[Bundle], Broker]
     idle_seconds: float
-    given: Callable[[Bundle], frozenset[object]] = lambda bundle: frozenset()
+    given: Callable[[Bundle], HeldGrants] = lambda bundle: HeldGrants()
     ahead: int = 0
     most: int = 500
-    _warm: dict[Key, WarmSession] = field(default_factory=dict)
-    _opening: dict[Key, asyncio.Lock] = field(default_factory=dict)
-    _given: dict[str, frozenset[object]] = field(default_factory=dict)
+    _warm: dict[Place, WarmSession] = field(default_factory=dict)
+    _opening: dict[Place, asyncio.Lock] = field(default_factory=dict)
     _keys: dict[str, tuple[Bundle, Key]] = field(default_factory=dict)
     """The bundle of each server that was lent last, with its key."""
     _preparing: dict[Key, asyncio.Task[None]] = field(default_factory=dict)
@@ -67,44 +79,37 @@ class ReadSessions:
         nothing is said: the call that wants it will be told.
         """
         key = self._find_key(bundle)
-        warm = self._warm.get(key)
-        if warm is not None and not warm.ended:
+        if self._find_session(bundle) is not None or key in self._preparing:
             return
-        if key not in self._preparing and len(self._preparing) < self.ahead:
+        if len(self._preparing) < self.ahead:
             task = asyncio.get_running_loop().create_task(self._open_unused(bundle))
             self._preparing[key] = task
             task.add_done_callback(lambda _: self._preparing.pop(key))
 
     async def lend_session(self, bundle: Bundle) -> WarmSession:
-        """A running session with the bundle, never one from before something was granted to its
-        server or taken away. Raises what `Runner.open` raises.
+        """A running session with the bundle, which goes out with the accounts of the present call;
+        never one from before something was granted to its server or taken away. Raises what
+        `Runner.open` raises.
         """
-        key, given = self._find_key(bundle), self.given(bundle)
-        if self._given.setdefault(bundle.name, given) != given:
-            self._given[bundle.name] = given
-            await self.drop_sessions(bundle.name)
-        warm = self._warm.get(key)
-        if warm is not None and not warm.ended:
-            warm.busy += 1
-            warm.is_ahead = False
-            return warm
-        async with self._opening.setdefault(key, asyncio.Lock()):
-            warm = self._warm.get(key)
-            if warm is not None and warm.ended:
-                await self.drop_sessions(bundle.name, warm.session)
-                warm = None
-            if warm is None:
-                warm = self._warm[key] = await self._open_session(bundle)
-            warm.busy += 1
-            warm.is_ahead = False
-        self._close_oldest(lambda _: True, len(self._warm) - self.most)
+        warm = self._find_session(bundle)
+        while warm is None:
+            place = self._find_key(bundle), self.given(bundle).accounts
+            async with self._opening.setdefault(place, asyncio.Lock()):
+                # Another call may have opened it, or had it opened before something was granted.
+                warm = self._find_session(bundle) or await self._open_session(bundle, place)
+        warm.busy += 1
+        warm.is_ahead = False
+        if len(self._warm) > self.most:
+            self._close_oldest(lambda _: True, len(self._warm) - self.most)
         return warm
 
     async def drop_sessions(self, name: str, session: Session | None = None) -> None:
         """Close the sessions of a server, or only this one."""
-        for key in [key for key in self._warm if key[0] == name]:
-            if session is None or self._warm[key].session is session:
-                await self._warm.pop(key).stack.aclose()
+        await self._close_sessions(
+            place
+            for place, warm in self._warm.items()
+            if place[0][0] == name and (session is None or warm.session is session)
+        )
 
     async def close_idle(self) -> None:
         """Close what nobody has used for `idle_seconds`."""
@@ -120,13 +125,12 @@ class ReadSessions:
         while waited := {*self._preparing.values(), *self._closing}:
             await asyncio.wait(waited)
         while self._warm:
-            _, warm = self._warm.popitem()
-            await warm.stack.aclose()
+            await self._close_sessions(self._warm)
 
     @property
     def count(self) -> int:
         """How many are open or being opened ahead."""
-        return len({*self._warm, *self._preparing})
+        return len(self._warm) + len({*self._preparing} - {key for key, _ in self._warm})
 
     def _find_key(self, bundle: Bundle) -> Key:
         """Made anew only for another bundle: it takes as long as all else of a warm lending."""
@@ -134,6 +138,12 @@ class ReadSessions:
         if known is None or known[0] is not bundle:
             known = self._keys[bundle.name] = bundle, _build_key(bundle)
         return known[1]
+
+    def _find_session(self, bundle: Bundle) -> WarmSession | None:
+        """The session that a call may have at this moment, if there is one."""
+        held = self.given(bundle)
+        warm = self._warm.get((self._find_key(bundle), held.accounts))
+        return warm if warm is not None and not warm.ended and warm.held == held else None
 
     async def _open_unused(self, bundle: Bundle) -> None:
         with suppress(SandboxError):
@@ -148,18 +158,36 @@ class ReadSessions:
         """Close so many of those chosen that no call has, what was used longest ago first, beside
         other work: nobody waits until a container is gone.
         """
-        if count <= 0:
-            return
-        idle = [key for key, warm in self._warm.items() if chosen(warm) and not warm.busy]
-        for key in sorted(idle, key=lambda key: self._warm[key].used)[:count]:
-            task = asyncio.create_task(self._warm.pop(key).stack.aclose())
+        idle = [place for place, warm in self._warm.items() if chosen(warm) and not warm.busy]
+        idle.sort(key=lambda place: self._warm[place].used)
+        for place in idle[: max(0, count)]:
+            task = asyncio.create_task(self._warm.pop(place).stack.aclose())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
-    async def _open_session(self, bundle: Bundle) -> WarmSession:
+    async def _open_session(self, bundle: Bundle, place: Place) -> WarmSession | None:
+        """Open a session in the place of those that may be lent no more; None where the accounts
+        changed meanwhile, so that it belongs in another one.
+        """
+        grants = self.given(bundle).grants
+        await self._close_sessions(
+            at
+            for at, warm in self._warm.items()
+            if at == place or (at[0][0] == bundle.name and warm.held.grants != grants)
+        )
+        # From here on up to its broker nothing else runs: it holds on to just that.
+        held = self.given(bundle)
+        if held.accounts != place[1]:
+            return None
         stack = AsyncExitStack()
         session = await stack.enter_async_context(self.runner.open(bundle, self.broker(bundle)))
-        return WarmSession(session, stack, time.monotonic())
+        warm = self._warm[place] = WarmSession(session, stack, held, time.monotonic())
+        return warm
+
+    async def _close_sessions(self, places: Iterable[Place]) -> None:
+        for place in tuple(places):
+            if warm := self._warm.pop(place, None):
+                await warm.stack.aclose()
 
 
 def _build_key(bundle: Bundle) -> Key:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from registry import trust
 from registry.calls.recordings import Packed, count_bytes, find_last_end, hash_recording
 from registry.database import tables
 from registry.database.audit_chain import hash_call_content
-from registry.database.canonical import RowConverter, clean_text
-from registry.database.rows import insert_rows
+from registry.database.canonical import RowConverter, clean_text, to_compact_json
+from registry.database.rows import fetch_rows, insert_rows
 from registry.models import CallFailure, EntryState, Invocation
 from registry.servers import standings
 from registry.servers.standings import SERVER
@@ -24,8 +24,9 @@ ARGUMENTS, RESULT, EXCHANGES = 1 << 20, 1 << 20, 4 << 20
 TEXT = 20_000
 
 # Built once: building these statements costs more than running them.
+_IDS = func.json_each(bindparam("ids")).table_valued("value")
 _STORED = select(tables.invocations.c.id, tables.invocations.c.state).where(
-    tables.invocations.c.id.in_(bindparam("ids", expanding=True))
+    tables.invocations.c.id.in_(select(_IDS.c.value))
 )
 _UPDATE = update(tables.invocations).where(tables.invocations.c.id == bindparam("of_id"))
 
@@ -71,9 +72,8 @@ class CallBatch:
         return trust.compute_standing(record, experimental=self.states[entry] == "experimental")
 
     def _load_stored(self) -> None:
-        ids = [invocation.id for invocation in self.invocations]
-        rows = self._connection.execute(_STORED, {"ids": ids}) if ids else ()
-        self._stored: dict[str, str] = {row.id: row.state for row in rows}
+        ids = to_compact_json([invocation.id for invocation in self.invocations])
+        self._stored: dict[str, str] = dict(fetch_rows(self._connection, _STORED, {"ids": ids}))
         for invocation in self.invocations:
             if invocation.entry not in self.states:
                 self.states[invocation.entry] = standings.load_state(
@@ -91,7 +91,9 @@ class CallBatch:
             stored = self._stored.get(invocation.id)
             if stored == "done":
                 continue
-            finished = replace(invocation, state="done", disputed=False)
+            finished = invocation
+            if finished.state != "done" or finished.disputed:
+                finished = replace(invocation, state="done", disputed=False)
             columns = build_invocation_row(finished)
             if columns["latency_ms"] != finished.latency_ms:
                 finished = replace(finished, latency_ms=columns["latency_ms"])

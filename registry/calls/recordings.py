@@ -15,7 +15,7 @@ from sqlalchemy import Column, Connection, bindparam, delete, func, select
 from registry.database import tables
 from registry.database.audit_chain import ARCHIVED, Repository
 from registry.database.engine import Database
-from registry.database.rows import insert_rows
+from registry.database.rows import fetch_rows, insert_rows
 from registry.errors import RecordingMissing
 from registry.models import Invocation
 from sandbox.session.recording import CallRecording, pack_recording, unpack_recording
@@ -161,18 +161,23 @@ def find_last_end(connection: Connection) -> int:
     """The `end` of the newest recording, where the next one begins; taken from the newest archive
     where no recording is left in the database.
     """
-    end = int(connection.execute(_END).scalar_one())
+    end = _find_end(connection)
     if end:
         return end
     said = connection.execute(_NEWEST_ARCHIVE).scalar()
     return 0 if said is None else int(json.loads(said).get("recordings_end", 0))
 
 
+def _find_end(connection: Connection) -> int:
+    """The `end` of the newest recording in the database, 0 for none."""
+    return int(fetch_rows(connection, _END, {})[0][0])
+
+
 def drop_oldest(connection: Connection, limit: int) -> tuple[int, int]:
     """Drop the oldest recordings, keeping the newest `limit` bytes. Returns the `end` up to which
     they were dropped and their number.
     """
-    up_to = int(connection.execute(_END).scalar_one()) - limit
+    up_to = _find_end(connection) - limit
     return up_to, connection.execute(_DROP, {"up_to": up_to}).rowcount
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, func, select
 from registry.database import tables
 from registry.database.canonical import clean_text, hash_text, to_canonical_json
 from registry.database.engine import Database
-from registry.database.rows import insert_rows
+from registry.database.rows import fetch_rows, insert_rows
 from registry.models import AuditRow
 
 GENESIS = "0" * 64
@@ -47,7 +47,6 @@ CONTENT = (
 )
 """Columns of a call's row that its audit row covers with a digest."""
 COLUMNS = tuple(tables.audit.c[field.name] for field in fields(AuditRow))
-_WRITTEN = tuple(field.name for field in fields(AuditRow) if field.name != "id")
 _LAST = (
     select(tables.audit.c.sequence, tables.audit.c.hash)
     .where(tables.audit.c.chain == bindparam("of_chain"))
@@ -102,24 +101,22 @@ class Repository:
         now: float,
     ) -> None:
         """Add a row for each (subject, payload), in their order."""
-        last = connection.execute(_LAST, {"of_chain": self._chain}).first()
-        sequence, previous = (last.sequence, last.hash) if last else (0, GENESIS)
+        last = fetch_rows(connection, _LAST, {"of_chain": self._chain})
+        sequence, previous = last[0] if last else (0, GENESIS)
         rows = []
         for subject, payload in notes:
             sequence += 1
-            row = AuditRow(
-                id=0,
-                chain=self._chain,
-                sequence=sequence,
-                time=float(now),
-                kind=kind,
-                subject=clean_text(subject, SUBJECT),
-                payload=_write_payload(payload),
-                previous=previous,
-                hash="",
-            )
-            previous = hash_row(row)
-            rows.append({name: getattr(row, name) for name in _WRITTEN} | {"hash": previous})
+            row = {
+                "chain": self._chain,
+                "sequence": sequence,
+                "time": float(now),
+                "kind": kind,
+                "subject": clean_text(subject, SUBJECT),
+                "payload": _write_payload(payload),
+                "previous": previous,
+            }
+            previous = _hash_fields(row.values())
+            rows.append({**row, "hash": previous})
         insert_rows(connection, tables.audit, rows)
 
 
@@ -137,8 +134,12 @@ def hash_row(row: AuditRow) -> str:
     """The hash of a row: SHA-256 over the canonical JSON of its other fields and the
     previous hash.
     """
-    said = (row.chain, row.sequence, row.time, row.kind, row.subject, row.payload)
-    return hash_text(to_canonical_json([*said, row.previous]))
+    said = (row.chain, row.sequence, row.time, row.kind, row.subject, row.payload, row.previous)
+    return _hash_fields(said)
+
+
+def _hash_fields(fields: Iterable[Any]) -> str:
+    return hash_text(to_canonical_json([*fields]))
 
 
 def hash_call_content(row: Mapping[Any, Any] | RowMapping) -> str:

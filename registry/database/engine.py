@@ -27,6 +27,15 @@ from registry.database.tables import HEAD, alembic_version, metadata
 from registry.errors import DatabaseUnusable, SchemaUnknown
 
 BUSY_SECONDS = 10.0
+_UNSTORABLE = (
+    IntegrityError,
+    DataError,
+    ProgrammingError,
+    # As the driver raises them by itself (`registry.database.rows`).
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.ProgrammingError,
+)
 
 
 class Database:
@@ -62,7 +71,7 @@ class Database:
         try:
             with self._engine.connect() as connection:
                 yield connection
-        except DatabaseError as error:
+        except (DatabaseError, sqlite3.DatabaseError) as error:
             raise self._build_error(error) from error
 
     @contextmanager
@@ -76,10 +85,10 @@ class Database:
                 writing = connection.execution_options(immediate=True)
                 with writing.begin():
                     yield writing
-        except (IntegrityError, DataError, ProgrammingError):
+        except _UNSTORABLE:
             # What was to be stored is at fault, not the database: trying again would not help.
             raise
-        except DatabaseError as error:
+        except (DatabaseError, sqlite3.DatabaseError) as error:
             raise self._build_error(error) from error
 
     def query_row(self, query: str) -> tuple[Any, ...]:
@@ -145,7 +154,9 @@ def _configure_connection(connection: sqlite3.Connection, _record: object) -> No
 
 def _begin_transaction(connection: Connection) -> None:
     immediate = connection.get_execution_options().get("immediate", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    driver.execute("BEGIN IMMEDIATE" if immediate else "BEGIN").close()
 
 
 def _create_file(path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import fields
 
-from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 
 from registry.database import tables
 from registry.database.audit_chain import Repository
-from registry.database.canonical import clean_text
+from registry.database.canonical import clean_text, to_compact_json
+from registry.database.rows import fetch_rows, insert_rows, update_rows
 from registry.errors import RowNotFound
 from registry.models import EntryState
 from registry.trust import (
@@ -26,17 +27,15 @@ SERVER = ""
 _REASON = 2_000
 
 # Built once: building an UPDATE of all columns costs more than running it.
-_INSERT = insert(tables.trust)
 _UPDATE = update(tables.trust).where(
     tables.trust.c.entry == bindparam("of_entry"),
     tables.trust.c.operation == bindparam("of_operation"),
 )
-_OF_SERVER = (
-    select(tables.trust).where(tables.trust.c.entry == bindparam("entry")).with_for_update()
-)
-_OF_OPERATIONS = _OF_SERVER.where(
-    tables.trust.c.operation.in_(bindparam("operations", expanding=True))
-)
+_OF_SERVER = select(
+    tables.trust.c.operation, *(tables.trust.c[field.name] for field in fields(TrustRecord))
+).where(tables.trust.c.entry == bindparam("entry"))
+_NAMED = func.json_each(bindparam("operations")).table_valued("value")
+_OF_OPERATIONS = _OF_SERVER.where(tables.trust.c.operation.in_(select(_NAMED.c.value)))
 _STATE = select(tables.entries.c.state).where(tables.entries.c.name == bindparam("entry"))
 
 
@@ -80,11 +79,11 @@ def start_records(connection: Connection, entry: str, version: int) -> None:
 
 def load_records(connection: Connection, entry: str, *operations: str) -> dict[str, TrustRecord]:
     """The records of a server by operation; only of those named, where any are."""
-    query, given = _OF_SERVER, dict[str, Any](entry=entry)
+    query, given = _OF_SERVER, {"entry": entry}
     if operations:
-        query, given["operations"] = _OF_OPERATIONS, operations
-    rows = connection.execute(query, given).mappings()
-    return {row["operation"]: _parse_record(row) for row in rows}
+        query, given["operations"] = _OF_OPERATIONS, to_compact_json(operations)
+    rows = fetch_rows(connection, query, given)
+    return {operation: TrustRecord(*record) for operation, *record in rows}
 
 
 def _parse_record(row: RowMapping) -> TrustRecord:
@@ -129,8 +128,10 @@ def save_records(
         }
         for of, record in records.items()
     ]
-    if rows:
-        connection.execute(_INSERT if fresh else _UPDATE, rows)
+    if fresh:
+        insert_rows(connection, tables.trust, rows)
+    else:
+        update_rows(connection, _UPDATE, rows)
 
 
 def create_blank_record(server: TrustRecord) -> TrustRecord:
@@ -150,7 +151,8 @@ def load_standing(
 
 def load_state(connection: Connection, entry: str) -> EntryState:
     """The state of a server inside a transaction. Raises Unknown."""
-    state: EntryState | None = connection.execute(_STATE, {"entry": entry}).scalar()
-    if state is None:
+    rows = fetch_rows(connection, _STATE, {"entry": entry})
+    if not rows:
         raise RowNotFound("server", entry)
+    state: EntryState = rows[0][0]
     return state

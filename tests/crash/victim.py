@@ -1,7 +1,7 @@
 """What `toolwright serve` does beside answering its client, in a process that kills itself.
 
-The process watches itself from outside our code, through SQLAlchemy's events and the interpreter's
-audit hooks, and sends itself SIGKILL at the moment it was told.
+The process watches itself from outside our code, by SQLite's trace, SQLAlchemy's pool and the
+interpreter's audit hooks, and sends itself SIGKILL at the moment it was told.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Engine, Pool, event
+from sqlalchemy import Pool, event
 
 from orchestrator.app import App, open_app
 from orchestrator.calls import Call
@@ -34,7 +35,7 @@ FINAL = frozenset({"done", "failed"})
 class Fuse:
     """Kills the process at a moment, told by a pattern.
 
-    Moments are statements such as `INSERT INTO entries … (their parameters)`, and `os.rename …` and
+    Moments are statements such as `INSERT INTO entries …`, with their values, and `os.rename …` and
     `socket.connect …` with their arguments; the process dies before it happens. `after ` in front
     of a statement's pattern: it dies when the statement's transaction is on disk.
     """
@@ -43,18 +44,19 @@ class Fuse:
         self._after = moment.startswith("after ")
         self._moment = re.compile(moment.removeprefix("after "), re.DOTALL)
         self._burning: Any = None
-        event.listen(Engine, "before_cursor_execute", self._on_statement)
+        event.listen(Pool, "connect", self._on_connect)
         event.listen(Pool, "checkin", self._on_checkin)
         sys.addaudithook(self._on_audit)
 
-    def _on_statement(
-        self, connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any
-    ) -> None:
-        if not self._moment.match(f"{' '.join(statement.split())} {parameters}"):
+    def _on_connect(self, connection: Any, record: Any) -> None:
+        connection.set_trace_callback(partial(self._on_statement, connection))
+
+    def _on_statement(self, connection: Any, statement: str) -> None:
+        if not self._moment.match(" ".join(statement.split())):
             return
         if not self._after:
             die()
-        self._burning = connection.connection.dbapi_connection
+        self._burning = connection
 
     def _on_checkin(self, connection: Any, record: Any) -> None:
         if self._burning is not None and connection is self._burning:

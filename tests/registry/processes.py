@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, Pool, event
 
 FILE_EVENTS = frozenset({"os.mkdir", "os.rename", "os.rmdir", "os.remove", "os.link"})
 WRITES = ("INSERT", "UPDATE", "DELETE", "CREATE")
@@ -82,12 +82,15 @@ def _kill_at(step: int) -> None:
         if name in FILE_EVENTS or (name == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
             count()
 
-    def on_statement(*arguments: Any) -> None:
-        if arguments[2].lstrip().startswith(WRITES):
+    def on_connect(connection: Any, record: Any) -> None:
+        connection.set_trace_callback(on_statement)
+
+    def on_statement(statement: str) -> None:
+        if statement.lstrip().startswith(WRITES):
             count()
 
     sys.addaudithook(on_audit)
-    event.listen(Engine, "before_cursor_execute", on_statement)
+    event.listen(Pool, "connect", on_connect)
     event.listen(Engine, "commit", lambda *_: count())
 
 

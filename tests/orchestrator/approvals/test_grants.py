@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from orchestrator.approvals.accounts import choose_account
 from orchestrator.approvals.granting import (
     add_grant,
     add_source,
@@ -34,6 +35,7 @@ from registry.servers.files import install_bundle
 from registry.store import Store
 from sandbox.broker.live import LiveHttp
 from sandbox.broker.throttle import Throttle
+from sandbox.bundle.credential import Credential
 from sandbox.bundle.launch import Launch
 from sandbox.bundle.model import Bundle
 from sandbox.killswitch import KillSwitch
@@ -316,6 +318,22 @@ def test_a_session_does_not_outlive_the_grant_of_its_private_host(
     remove_grant(store.grants, "127.0.0.1:8081", "terminal", 2.0)
     assert before != allowed
     assert brokers.find_held_grants(made) == before
+
+
+def test_a_session_holds_on_to_the_account_of_the_call_that_opens_it(
+    tmp_path: Path, given: Grants
+) -> None:
+    vault = FileVault(tmp_path / "vault.json", key=KeyFile(tmp_path / "key"))
+    brokers = BrokerFactory(given, vault, lambda _: LiveHttp(), Throttle(), KillSwitch())
+    made = replace(bundle(), credentials=(Credential("oauth", "bearer"),))
+    usual = brokers.find_held_grants(made)
+    with choose_account(made.name, "work"):
+        chosen = brokers.find_held_grants(made)
+    assert (usual.accounts, chosen.accounts) == (
+        (("oauth", "oauth"),),
+        (("oauth", "oauth@work"),),
+    )
+    assert usual.grants == chosen.grants
 
 
 def test_only_a_signed_grant_lets_a_server_s_calls_send_more(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
-from orchestrator.gateway.sessions import ReadSessions
+from orchestrator.gateway.sessions import HeldGrants, ReadSessions, WarmSession
 from sandbox.broker.broker import Broker
 from sandbox.broker.cassette import Cassette
 from sandbox.bundle.model import Bundle
@@ -35,6 +36,9 @@ class Opener:
     def __init__(self) -> None:
         self.open_sessions: list[PipeSession] = []
         self.gone = False
+        self.ready = asyncio.Event()
+        """Until then, nothing that is opened is open."""
+        self.ready.set()
 
     @asynccontextmanager
     async def open(
@@ -43,6 +47,7 @@ class Opener:
         if self.gone:
             raise EngineUnavailable("it does not answer")
         session = PipeSession(bundle, broker, limits or Limits(), DeadPipe())
+        await self.ready.wait()
         self.open_sessions.append(session)
         yield session
         self.open_sessions.remove(session)
@@ -50,15 +55,50 @@ class Opener:
 
 class Lending:
     def __init__(self, ahead: int = 0, most: int = 500) -> None:
-        self.opener, self.given = Opener(), frozenset[object]()
-        self.sessions = ReadSessions(
-            self.opener,
-            lambda _: Broker(Policy(()), Cassette(())),
-            0.0,
-            lambda _: self.given,
-            ahead,
-            most,
-        )
+        self.opener, self.grants = Opener(), frozenset[object]()
+        self.sessions = ReadSessions(self.opener, build_broker, 0.0, self.given, ahead, most)
+
+    async def open_ahead(self, *servers: str) -> None:
+        for name in servers:
+            self.sessions.open_ahead(replace(SAMPLE, name=name))
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    @property
+    def servers(self) -> list[str]:
+        return [session.bundle.name for session in self.opener.open_sessions]
+
+    def given(self, _: Bundle) -> HeldGrants:
+        return HeldGrants(self.grants, (("oauth", ACCOUNT.get()),))
+
+    async def lend_as(self, account: str) -> WarmSession:
+        """A session for a call that goes out with that account."""
+        token = ACCOUNT.set(account)
+        try:
+            return await self.sessions.lend_session(SAMPLE)
+        finally:
+            ACCOUNT.reset(token)
+
+
+ACCOUNT: ContextVar[str] = ContextVar("account", default="oauth")
+
+
+class AccountBroker(Broker):
+    """A broker that knows the account that it goes out with."""
+
+    account = ""
+
+
+def build_broker(_: Bundle) -> Broker:
+    broker = AccountBroker(Policy(()), Cassette(()))
+    broker.account = ACCOUNT.get()
+    return broker
+
+
+def get_account(lent: WarmSession) -> str:
+    assert isinstance(lent.session, PipeSession)
+    assert isinstance(lent.session.broker, AccountBroker)
+    return lent.session.broker.account
 
     async def open_ahead(self, *servers: str) -> None:
         for name in servers:
@@ -106,7 +146,7 @@ def test_one_from_before_something_was_granted_is_closed() -> None:
     async def work() -> None:
         lending = Lending()
         first = await lending.sessions.lend_session(SAMPLE)
-        lending.given = frozenset({"another host"})
+        lending.grants = frozenset({"another host"})
         second = await lending.sessions.lend_session(SAMPLE)
         assert lending.opener.open_sessions == [second.session] != [first.session]
         # What comes back late belongs to a session that is closed, and frees no other one.
@@ -146,6 +186,24 @@ def test_none_is_opened_ahead_where_none_is_wanted_and_an_engine_that_is_gone_is
     asyncio.run(work())
 
 
+def test_calls_that_come_at_once_each_go_out_with_their_own_account() -> None:
+    """Whoever waits while the session of one account is opened, or closed, is not lent it."""
+
+    async def work() -> None:
+        lending = Lending()
+        lending.opener.ready.clear()
+        names = ["oauth@home", "oauth@work", "oauth@home", "oauth@work", "oauth"]
+        calls = [asyncio.create_task(lending.lend_as(name)) for name in names]
+        await asyncio.sleep(0)
+        lending.opener.ready.set()
+        lent = await asyncio.gather(*calls)
+        assert list(map(get_account, lent)) == names
+        # None has taken another one's session away.
+        assert len(lending.opener.open_sessions) == lending.sessions.count == 3
+
+    asyncio.run(work())
+
+
 def test_one_that_is_being_opened_ahead_is_closed_at_the_end() -> None:
     async def work() -> None:
         lending = Lending(ahead=1)
@@ -153,6 +211,22 @@ def test_one_that_is_being_opened_ahead_is_closed_at_the_end() -> None:
         await lending.sessions.close()
         assert lending.sessions.count == 0
         assert lending.servers == []
+
+    asyncio.run(work())
+
+
+def test_a_grant_closes_the_sessions_of_every_account() -> None:
+    async def work() -> None:
+        lending = Lending()
+        before = await lending.lend_as("oauth@home")
+        lending.grants = frozenset({"another host"})
+        lending.opener.ready.clear()
+        first, second = [asyncio.create_task(lending.lend_as(n)) for n in ("oauth@home", "oauth")]
+        await asyncio.sleep(0)
+        lending.opener.ready.set()
+        assert get_account(await first) == "oauth@home"
+        assert get_account(await second) == "oauth"
+        assert before.session not in lending.opener.open_sessions
 
     asyncio.run(work())
 
@@ -171,5 +245,22 @@ def test_what_was_used_longest_ago_is_closed_for_another_and_never_what_a_call_h
         while len(lending.servers) > 2:
             await asyncio.sleep(0)
         assert lending.servers == ["three", "four"]
+
+    asyncio.run(work())
+
+
+def test_one_that_was_being_opened_when_something_was_granted_is_not_lent_after_that() -> None:
+    async def work() -> None:
+        lending = Lending()
+        lending.opener.ready.clear()
+        early = asyncio.create_task(lending.lend_as("oauth"))
+        await asyncio.sleep(0)
+        lending.grants = frozenset({"another host"})
+        late = asyncio.create_task(lending.lend_as("oauth"))
+        await asyncio.sleep(0)
+        lending.opener.ready.set()
+        first, second = await asyncio.gather(early, late)
+        assert first.session is not second.session
+        assert lending.opener.open_sessions == [second.session]
 
     asyncio.run(work())
