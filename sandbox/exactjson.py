@@ -15,14 +15,25 @@ import orjson
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_INTEGER, _LONG_NEGATIVE = b"0" * 20, b"-" + b"0" * 19
 """Digits of integers that 64 bits may not hold, once every digit is a zero."""
+_STRIDE = 4
+"""Every fourth byte of 19 digits in a row is a digit, four times at least; of 12 three times."""
+_LONG = 4096
+"""Bytes of a text that is looked at in strides first."""
 
 
 def loads(content: bytes) -> Any:
     """Parse a JSON text. Raises ValueError or RecursionError."""
-    digits = content.translate(_DIGITS)
-    if _LONG_INTEGER in digits or _LONG_NEGATIVE in digits:
+    if _may_hold_long_integer(content):
         return json.loads(content, parse_constant=_refuse_constant, parse_float=_parse_finite)
     return orjson.loads(content)
+
+
+def _may_hold_long_integer(content: bytes) -> bool:
+    """Whether a text holds so many digits in a row as an integer beyond 64 bits has."""
+    if len(content) > _LONG and b"0000" not in content[::_STRIDE].translate(_DIGITS):
+        return False
+    digits = content.translate(_DIGITS)
+    return _LONG_INTEGER in digits or _LONG_NEGATIVE in digits
 
 
 def dumps(value: Any) -> bytes:

@@ -5,8 +5,12 @@ are reported.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence, Set
+import os
+import time
+from collections.abc import Sequence, Set
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
 from pathlib import Path
 
 import structlog
@@ -32,6 +36,9 @@ log = structlog.get_logger()
 Signature = tuple[tuple[int, int], ...]
 
 WATCHED = (*FILES, *(f"{TESTS}/{name}" for name in (example.FILE, SUITE, recorded_case.FILE)))
+LOOKED_AT_ONCE, READ_AT_ONCE = 100, 20
+"""Servers whose files' times are compared in one look, and of which the files are then read."""
+SETTLED_NS = 50_000_000
 GONE_LOOKS = 3
 """So often in a row a directory has to be gone: version control takes some away for a moment."""
 SETTLED_LOOKS = 10
@@ -44,10 +51,12 @@ REFUSED = (SandboxError, OrchestratorError, RegistryError, ForgeError, OSError)
 
 @dataclass
 class EditWatcher:
-    """Looks through the servers' directories. An edit is taken up once its files are at rest, so
-    that a half-saved one is not; one that fails is not tried again before it changes. A server
-    whose directory is gone for a while is archived, and in use again when it is back. What is wrong
-    with one directory is told, and keeps no other from being looked at.
+    """Looks through the servers' directories, some of them at a time where there are many.
+
+    An edit is taken up once its files are at rest, so that a half-saved one is not; one that fails
+    is not tried again before it changes. A server whose directory is gone for a while is archived,
+    and in use again when it is back. What is wrong with one directory is told, and keeps no other
+    from being looked at.
     """
 
     home: Path
@@ -62,27 +71,66 @@ class EditWatcher:
     _absent: dict[str, int] = field(default_factory=dict)
     _present: frozenset[str] = frozenset()
     _looks: int = 0
+    _listed: int = -1
+    """When the directory of the servers was changed last, as far as `_names` are known."""
+    _names: frozenset[str] = frozenset()
+    _waiting: dict[str, None] = field(default_factory=dict)
+    """Servers whose files are to be looked at again, longest waiting first."""
+    _order: Sequence[str] = ()
+    _next: int = 0
+    """The place in `_order` from which the next look goes on."""
 
     async def publish_edits(self) -> None:
         """Prove and publish what has changed since the last look and is at rest."""
-        found = await asyncio.to_thread(lambda: tuple(self._read_signatures()))
+        present = await asyncio.to_thread(self._list_directories)
+        chosen = self._choose_directories(present)
+        found = await asyncio.to_thread(lambda: [(name, self._read_files(name)) for name in chosen])
+        read = 0
         for name, signature in found:
             at_rest = self._seen.get(name) == signature
             self._seen[name] = signature
-            if at_rest and self._tried.get(name) != signature:
+            self._waiting.pop(name, None)
+            if at_rest and self._tried.get(name) == signature:
+                continue
+            self._waiting[name] = None
+            if at_rest and read < READ_AT_ONCE:
+                read += 1
                 self._tried[name] = signature
                 await self._try_edit(name)
-        present = frozenset(name for name, _ in found)
         self._looks = self._looks + 1 if present == self._present else 0
         self._present = present
         if self._looks <= SETTLED_LOOKS and (self.home / "servers").is_dir():
             await asyncio.to_thread(self._reconcile_servers, present)
 
-    def _read_signatures(self) -> Iterator[tuple[str, Signature]]:
+    def _list_directories(self) -> frozenset[str]:
+        """The names of the servers' directories; listed anew where any came or went."""
         servers = self.home / "servers"
-        for place in sorted(servers.iterdir()) if servers.is_dir() else ():
-            if NAME.match(place.name) and not place.is_symlink() and place.is_dir():
-                yield place.name, tuple(map(_stat_file, (place / file for file in WATCHED)))
+        changed = servers.stat().st_mtime_ns if servers.is_dir() else 0
+        if changed != self._listed:
+            with os.scandir(servers) if changed else nullcontext(()) as found:
+                names = (each.name for each in found if each.is_dir(follow_symlinks=False))
+                self._names = frozenset(filter(NAME.match, names))
+            # Of a change in this moment there may be another one with the same time.
+            settled = time.time_ns() - changed > SETTLED_NS
+            self._listed = changed if settled else -1
+        return self._names
+
+    def _choose_directories(self, present: Set[str]) -> Sequence[str]:
+        """Those to look at now: what changed and was not taken up yet, and the next of all. So a
+        look costs the same however many servers there are.
+        """
+        if present != self._present:
+            self._waiting = {name: None for name in self._waiting if name in present}
+            self._order = sorted(present)
+        waiting = list(islice(self._waiting, LOOKED_AT_ONCE))
+        room = min(max(LOOKED_AT_ONCE - len(waiting), READ_AT_ONCE), len(self._order))
+        begin = self._next % max(len(self._order), 1)
+        self._next = begin + room
+        return tuple(dict.fromkeys([*waiting, *islice(cycle(self._order), begin, begin + room)]))
+
+    def _read_files(self, name: str) -> Signature:
+        place = self.home / "servers" / name
+        return tuple(_stat_file(place / file) for file in WATCHED)
 
     async def _try_edit(self, name: str) -> None:
         handled = self._handled.get(name, ())
@@ -146,16 +194,14 @@ class EditWatcher:
         for name in {*self._seen} - present:
             for known in (self._seen, self._tried, self._handled, self._told):
                 known.pop(name, None)
-        for entry in self.store.servers.find_summaries():
-            if entry.name not in present and entry.state != "archived":
-                self._absent[entry.name] = self._absent.get(entry.name, 0) + 1
-                if self._absent[entry.name] == GONE_LOOKS:
-                    self.store.servers.archive(
-                        entry.name, self.forge.now(), BY, "its directory is gone"
-                    )
-                    log.warning("server archived: its directory is gone", server=entry.name)
-            elif entry.name in present and entry.state == "archived":
-                self._revive_server(entry.name)
+        for name, state in self.store.servers.find_states().items():
+            if name not in present and state != "archived":
+                self._absent[name] = self._absent.get(name, 0) + 1
+                if self._absent[name] == GONE_LOOKS:
+                    self.store.servers.archive(name, self.forge.now(), BY, "its directory is gone")
+                    log.warning("server archived: its directory is gone", server=name)
+            elif name in present and state == "archived":
+                self._revive_server(name)
 
     def _revive_server(self, name: str) -> None:
         """Take a server into use again whose files are back as they were registered, if it was

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping
 from orchestrator.app import App
 from orchestrator.frontends.greeting import INSTRUCTIONS, keep_instructions
 from registry.database.fingerprint import compute_fingerprint
-from registry.models import CALLABLE
 from sandbox.bundle.permissions import parse_permissions
 from sandbox.bundle.target import HTTPS
 
@@ -34,10 +33,9 @@ def load_instructions(app: App) -> str:
 
 def _build_current(app: App) -> str:
     servers = app.store.servers
-    named = [s for s in servers.find_summaries() if s.state in CALLABLE]
-    named.sort(key=lambda server: (-server.standing.total, server.name))
-    permissions = servers.find_permissions([server.name for server in named[:MAX_SERVERS]])
-    return build_instructions(permissions, app.consents.find_hosts(), len(named))
+    named, count = servers.find_most_called(MAX_SERVERS)
+    permissions = servers.find_permissions(named)
+    return build_instructions(permissions, app.consents.find_hosts(), count)
 
 
 def build_instructions(

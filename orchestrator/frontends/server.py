@@ -52,16 +52,18 @@ class ProgressRelay:
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
-        self._waiting: asyncio.Queue[ProgressNotice | None] = asyncio.Queue()
+        self._waiting: asyncio.Queue[ProgressNotice | None]
+        """What is to be told, from the first of it on: most calls tell nothing."""
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
     def queue_progress(self, progress: ProgressNotice) -> None:
         if self._closed:
             return
-        self._waiting.put_nowait(progress)
         if self._task is None:
+            self._waiting = asyncio.Queue()
             self._task = asyncio.create_task(self._deliver_progress())
+        self._waiting.put_nowait(progress)
 
     async def close(self) -> None:
         """Returns when what was heard is told."""
@@ -170,13 +172,13 @@ class ToolFront:
     async def _wait_for_reply(self, name: str, identity: str, task: asyncio.Task[Reply]) -> Result:
         """The reply, or a handle where it takes longer than a client waits."""
         try:
-            async with asyncio.timeout(self._app.settings.answer_seconds):
-                return await self._give_reply(await asyncio.shield(task))
-        except TimeoutError:
-            return views.build_running_result(name, identity)
+            await asyncio.wait((task,), timeout=self._app.settings.answer_seconds)
         except asyncio.CancelledError:
             task.cancel()
             raise
+        if not task.done():
+            return views.build_running_result(name, identity)
+        return await self._give_reply(task.result())
 
     async def _give_reply(self, reply: Reply) -> Result:
         """A call's result; a large one of a session by reference."""

@@ -8,10 +8,11 @@ while serving, so that nothing printed can corrupt it.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import sys
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import anyio
@@ -26,6 +27,8 @@ from sandbox.offload import INLINE_BYTES, run_beside
 from sandbox.sanitize import is_large
 
 MAX_LINE = 64 * 1024 * 1024
+PIPE_BYTES = 1024 * 1024
+"""What any user's pipe may hold (pipe(7), /proc/sys/fs/pipe-max-size)."""
 
 Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
@@ -125,6 +128,10 @@ async def _connect_pipes(
     source: int, sink: int, unread: bytes
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     loop = asyncio.get_running_loop()
+    # A large answer is written in a few pieces instead of many. What is no pipe stays as it is.
+    if sys.platform == "linux":
+        with suppress(OSError):
+            fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     reader = asyncio.StreamReader(limit=MAX_LINE)
     reader.feed_data(unread)
     await loop.connect_read_pipe(

@@ -71,6 +71,8 @@ class JobRunner:
 
     def start_queued(self) -> None:
         """Claim what is queued, as far as there is room. Does not wait."""
+        if not self.store.jobs.has_unclaimed():
+            return
         for job in self.store.jobs.find_waiting():
             if self.met(job):
                 self.store.jobs.resume(job.id, "what a person allowed", time.time())

@@ -37,9 +37,13 @@ def to_bounded_json(value: Any, limit: int) -> str:
         written = orjson.dumps(value)
     except TypeError:
         return _write_bounded(value, limit)
+    plain = written.isascii()
     if len(written) > limit:
+        if plain:
+            head = written[: limit // 8].decode()
+            return _write_marker(len(written), hashlib.sha256(written).hexdigest(), head)
         return _mark_truncated(iter((written.decode(),)), limit)
-    if written.isascii() and b"null" not in written:
+    if plain and b"null" not in written:
         return written.decode()
     # A `null` of orjson may have been a number that no JSON text holds.
     return _write_bounded(value, limit, json.JSONEncoder.encode)
@@ -83,9 +87,11 @@ def _mark_truncated(chunks: Iterator[str], limit: int) -> str:
         head = head or chunk[: limit // 8]
         length += len(chunk)
         digest.update(chunk.encode())
-    return to_compact_json(
-        {"truncated": True, "length": length, "sha256": digest.hexdigest(), "head": head}
-    )
+    return _write_marker(length, digest.hexdigest(), head)
+
+
+def _write_marker(length: int, digest: str, head: str) -> str:
+    return to_compact_json({"truncated": True, "length": length, "sha256": digest, "head": head})
 
 
 @dataclass

@@ -93,10 +93,13 @@ class Database:
 
     def query_row(self, query: str) -> tuple[Any, ...]:
         """The first row of a query, without SQLAlchemy and its pool, so that it takes
-        microseconds.
+        microseconds. Raises DatabaseUnusable.
         """
-        with self._watch_lock:
-            row: tuple[Any, ...] = self._watch.execute(query).fetchone()
+        try:
+            with self._watch_lock:
+                row: tuple[Any, ...] = self._watch.execute(query).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise self._build_error(error) from error
         return row
 
     def query_rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -26,6 +26,7 @@ MAX_UNENDED = 200
 CANCEL = "Look at them with `toolwright jobs`, cancel some or let them end, then ask again."
 TEXT = 20_000
 RESULT = 1 << 20
+_UNCLAIMED = "SELECT EXISTS (SELECT 1 FROM jobs WHERE state IN ('queued', 'waiting'))"
 LIVE: tuple[JobState, ...] = ("running", "waiting")
 
 
@@ -227,6 +228,12 @@ class JobTable(Repository):
         payload = {"attempt": claimed.attempt, "owner": process}
         self._append_audit_row(connection, "job.running", job.id, payload, now)
         return claimed
+
+    def has_unclaimed(self) -> bool:
+        """Whether any job is queued or waits, in microseconds: most homes have none at most times.
+        Raises DatabaseUnusable.
+        """
+        return bool(self._database.query_row(_UNCLAIMED)[0])
 
     def find_waiting(self) -> tuple[Job, ...]:
         """The jobs that belong to no process and wait for something that a person could allow."""

@@ -14,12 +14,14 @@ from registry import trust
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.canonical import clean_text, to_compact_json
+from registry.database.rows import fetch_rows
 from registry.errors import RowNotFound, VersionConflict
 from registry.jobs import jobs
-from registry.models import Entry, EntryState, RegisteredTool, ServerSummary
+from registry.models import CALLABLE, Entry, EntryState, RegisteredTool, ServerSummary
 from registry.search import index
 from registry.servers import standings
 from registry.servers.lineage import LineageEntry
+from registry.servers.standings import SERVER
 from registry.trust import Standing, TrustRecord
 from sandbox.bundle import report as stage_report
 from sandbox.bundle.report import StageReport
@@ -31,6 +33,7 @@ TEXT = 20_000
 _TOOL_COLUMNS = ("name", "access", "destructive", "listed", "operation_digest")
 
 
+_STATES = select(tables.entries.c.name, tables.entries.c.state).order_by(tables.entries.c.name)
 _SUMMARIES = (
     select(
         tables.entries.c.name,
@@ -138,6 +141,29 @@ class ServerTable(Repository):
                 )
                 for row in connection.execute(_SUMMARIES).mappings()
             )
+
+    def find_most_called(self, limit: int) -> tuple[tuple[str, ...], int]:
+        """The names of the servers that can be called, those that were called most first, at most
+        `limit` of them; and how many there are.
+        """
+        entries, records = tables.entries, tables.trust
+        callable_now = entries.c.state.in_(CALLABLE)
+        query = (
+            select(entries.c.name)
+            .join(records, (records.c.entry == entries.c.name) & (records.c.operation == SERVER))
+            .where(callable_now)
+            .order_by(records.c.total.desc(), entries.c.name)
+            .limit(limit)
+        )
+        count = select(func.count()).select_from(entries).where(callable_now)
+        with self._database.read() as connection:
+            names = tuple(connection.execute(query).scalars())
+            return names, int(connection.execute(count).scalar_one())
+
+    def find_states(self) -> dict[str, EntryState]:
+        """The state of each server by its name, without anything else of it."""
+        with self._database.read() as connection:
+            return dict(fetch_rows(connection, _STATES, {}))
 
     def find_permissions(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The permissions of these servers' current versions, in the order of the names."""

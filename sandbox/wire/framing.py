@@ -11,6 +11,8 @@ from sandbox.errors import SessionBroken
 
 MAX_CONTAINERS, MAX_VALUES = 1_000_000, 4_000_000
 """Of one line. An API's answer of 8 MiB may come twice: as values, and as text in a block."""
+_FEW = 1_000
+"""Brackets that are sooner found one by one than counted."""
 MAX_ID = 200
 _ENDS = 300
 """Bytes at the ends of a line that cannot be read in which its id is looked for."""
@@ -38,6 +40,9 @@ class LineGuard:
         # The usual chunk is one whole line, which needs no copy of its parts.
         if not self._parts and 0 <= last <= self._line_bytes and chunk.find(b"\n") == last:
             yield chunk[:last]
+            return
+        if b"\n" not in chunk:
+            self._keep_part(chunk)
             return
         head, *rest = chunk.split(b"\n")
         self._keep_part(head)
@@ -122,13 +127,31 @@ def is_id(value: Any) -> TypeGuard[str | int]:
 
 
 def _has_too_much(line: bytes) -> bool:
-    return line.count(b"[") + line.count(b"{") > MAX_CONTAINERS or line.count(b",") > MAX_VALUES
+    # A container takes two bytes, and so does a value after another one: most lines are too short
+    # for so many, and to count them takes longer than to parse a long text.
+    size = len(line)
+    if size > 2 * MAX_CONTAINERS and _has_brackets(line, _FEW):
+        if line.count(b"[") + line.count(b"{") > MAX_CONTAINERS:
+            return True
+    return size > 2 * MAX_VALUES and line.count(b",") > MAX_VALUES
 
 
 def is_deep(written: bytes, value: Any, limit: int) -> bool:
     """Whether a JSON value is nested deeper than `limit`; `written` is its text."""
-    brackets = written.count(b"[") + written.count(b"{")
-    return brackets > limit and measure_depth(value, limit) > limit
+    return _has_brackets(written, limit) and measure_depth(value, limit) > limit
+
+
+def _has_brackets(written: bytes, limit: int) -> bool:
+    """Whether a text holds more than `limit` brackets; looks at no more of it."""
+    found = 0
+    for bracket in (b"[", b"{"):
+        at = written.find(bracket)
+        while at >= 0:
+            found += 1
+            if found > limit:
+                return True
+            at = written.find(bracket, at + 1)
+    return False
 
 
 def measure_depth(value: Any, limit: int) -> int:

@@ -169,7 +169,7 @@ class AttachedContainer(asyncio.Protocol):
 
     def bind_listener(self, listener: Listener) -> None:
         self._listener = listener
-        self._deliver_frames(listener)
+        del self._buffer[: self._deliver_frames(listener, bytes(self._buffer))]
         if not self.alive:
             listener.end()
 
@@ -201,23 +201,29 @@ class AttachedContainer(asyncio.Protocol):
             self._listener.end()
 
     def data_received(self, data: bytes) -> None:
+        if self._listener is not None and not self._buffer:
+            self._buffer += data[self._deliver_frames(self._listener, data) :]
+            return
         self._buffer += data
         if self._listener is not None:
-            self._deliver_frames(self._listener)
+            del self._buffer[: self._deliver_frames(self._listener, bytes(self._buffer))]
         elif len(self._buffer) > MAX_EARLY:
             self.kill()
 
-    def _deliver_frames(self, listener: Listener) -> None:
-        while len(self._buffer) >= FRAME_HEADER:
-            end = FRAME_HEADER + int.from_bytes(self._buffer[4:FRAME_HEADER], "big")
-            if len(self._buffer) < end:
-                return
-            stream, content = self._buffer[0], bytes(self._buffer[FRAME_HEADER:end])
-            del self._buffer[:end]
+    def _deliver_frames(self, listener: Listener, received: bytes) -> int:
+        """Deliver the frames that are whole; how many bytes they take."""
+        at = 0
+        while len(received) >= at + FRAME_HEADER:
+            begin = at + FRAME_HEADER
+            end = begin + int.from_bytes(received[at + 4 : begin], "big")
+            if len(received) < end:
+                break
+            stream, at = received[at], end
             if stream == STDERR:
-                listener.feed_stderr(content)
+                listener.feed_stderr(received[begin:end])
             else:
-                listener.feed(content)
+                listener.feed(received[begin:end])
+        return at
 
 
 class ContainerManager:
