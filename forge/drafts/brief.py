@@ -135,7 +135,8 @@ def _escape_hidden(letter: str) -> str:
 
 def _render_submission(job: str) -> str:
     return (
-        f"Hand it in with the tool `submit`: job={job or 'JOB'}, tools, cases, tests, code, why. "
+        f"Hand it in with the tool `submit`: job={job or 'JOB'}, tools, cases, tests, code, why; a "
+        "later draft's cases replace all before. "
         f"Then ask `status` with job={job or 'JOB'} and wait=25: it says what is wrong, or that "
         "the server is registered."
     )

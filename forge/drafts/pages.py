@@ -34,7 +34,7 @@ test proves nothing. What a later draft leaves out stays. At most eight drafts.
   %(further)s.
 - cases: [{tool, arguments, result}] or [{tool, arguments, failure: "tool"}], worked out from the
   task, not from your code. Arguments of a case with a failure pass input_schema too: what that
-  refuses is tried without you. A later draft's cases replace all before.
+  refuses is tried without you.
 - tests: a pytest file as text that imports the functions from `server` and calls them with named
   arguments: plain `test_…` functions; of pytest only mark.parametrize and `with pytest.raises(…)`;
   math.isclose for fractions. Of each tool: the normal, the boundary (empty, one, longest, largest),
