@@ -22,10 +22,13 @@ _DATED = re.compile(r"(?P<name>.+?)-(?:\d{4}-\d{2}-\d{2}|\d{8})\Z")
 
 @dataclass(frozen=True)
 class ModelPrice:
-    """What a million tokens cost in each direction."""
+    """What a million tokens cost in each direction; `cached` is for those that an endpoint had in
+    its cache of prompts, None where they cost as much as others.
+    """
 
     tokens_in: float
     tokens_out: float
+    cached: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,9 @@ class PriceTable:
 
 
 def parse_prices(content: bytes, where: str) -> Mapping[str, ModelPrice]:
-    """The prices of a TOML text: `[models."NAME"]` with `in` and `out`. Raises PricesInvalid."""
+    """The prices of a TOML text: `[models."NAME"]` with `in`, `out` and perhaps `cached`.
+    Raises PricesInvalid.
+    """
     try:
         read = tomllib.loads(content.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
@@ -76,9 +81,10 @@ def parse_prices(content: bytes, where: str) -> Mapping[str, ModelPrice]:
 
 def _parse_price(name: str, told: Any, where: str) -> ModelPrice:
     given = told if isinstance(told, dict) else {}
-    if given.keys() != {"in", "out"}:
-        raise PricesInvalid(where, f"{name[:80]!r} does not have `in` and `out` and nothing else")
-    numbers = (given["in"], given["out"])
+    if given.keys() - {"cached"} != {"in", "out"}:
+        reason = f"{name[:80]!r} does not have `in`, `out`, perhaps `cached` and nothing else"
+        raise PricesInvalid(where, reason)
+    numbers = [given[key] for key in ("in", "out", "cached") if key in given]
     for number in numbers:
         plain = isinstance(number, int | float) and not isinstance(number, bool)
         if not plain or not math.isfinite(number) or not 0 <= number < MAX_PRICE:

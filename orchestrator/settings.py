@@ -6,7 +6,7 @@ import importlib
 import os
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -42,12 +42,17 @@ class Budget:
     price_out: float = 0.0
     prices: PriceTable = field(default_factory=PriceTable)
 
-    def compute_cost(self, tokens_in: int, tokens_out: int, model: str = "") -> float:
-        """The cost of a model's tokens, in the currency of the prices. Raises PricesInvalid."""
+    def compute_cost(
+        self, tokens_in: int, tokens_out: int, model: str = "", cached: int = 0
+    ) -> float:
+        """The cost of a model's tokens, of which `cached` of those that went in came from its
+        cache, in the currency of the prices. Raises PricesInvalid.
+        """
         price = ModelPrice(self.price_in, self.price_out)
         if price == FREE and model:
             price = self.prices.find_price(model) or FREE
-        return (tokens_in * price.tokens_in + tokens_out * price.tokens_out) / MILLION
+        less = 0.0 if price.cached is None else cached * (price.tokens_in - price.cached)
+        return (tokens_in * price.tokens_in - less + tokens_out * price.tokens_out) / MILLION
 
 
 @dataclass(frozen=True)
@@ -91,21 +96,43 @@ def load_bands(given: Mapping[str, str]) -> DecisionBands:
 OPENAI = "https://api.openai.com/v1"
 
 
+EndpointRole = Literal["author", "reader", "extractor", "fallback"]
+"""Who asks: `author` writes code and answers what tasks ask, `reader` reads tasks for a second
+time, `extractor` reads documentation. `fallback` is asked where the others do not answer.
+"""
+OTHER_ROLES: tuple[EndpointRole, ...] = ("reader", "extractor", "fallback")
+KEY = "OPENAI_API_KEY"
+"""The key's name, in the environment and, where that has none, in the vault."""
+
+
+@dataclass(frozen=True)
+class EndpointSettings:
+    """An OpenAI-compatible endpoint. `model` is "" for the only one that it lists; `key_name` is
+    what its key is called in the vault, where `key` has none.
+    """
+
+    url: str
+    model: str = ""
+    key: str = field(default="", repr=False)
+    key_name: str = KEY
+
+
 @dataclass(frozen=True)
 class ModelSettings:
     """An OpenAI-compatible endpoint, with the names of the `openai` package, and our limits.
 
-    Nothing is asked unless the model or the base URL is named. `reader` is the model that reads
-    tasks for a second time, "" for the same one. `seconds` bounds one answer, `answer_tokens` its
-    length.
+    Nothing is asked unless the model or the base URL is named. `others` are the endpoints of roles
+    that have one of their own. `seconds` bounds one answer, `answer_tokens` its length; `effort` is
+    how much models that reason are to reason, "" for what they do by themselves.
     """
 
     base_url: str = ""
     model: str = ""
-    reader: str = ""
+    others: Mapping[EndpointRole, EndpointSettings] = field(default_factory=dict)
     key: str = field(default="", repr=False)
     seconds: float = 300.0
     answer_tokens: int = 16_000
+    effort: str = ""
     budget: Budget = field(default_factory=Budget)
 
     @property
@@ -116,19 +143,35 @@ class ModelSettings:
     def url(self) -> str:
         return self.base_url or OPENAI
 
+    @property
+    def main(self) -> EndpointSettings:
+        return EndpointSettings(self.url, self.model, self.key)
+
+    def list_endpoints(self, role: EndpointRole) -> tuple[EndpointSettings, ...]:
+        """The endpoints that are asked in a role, one after the other where one does not answer."""
+        chosen = [self.others.get(role, self.main)]
+        if "fallback" in self.others:
+            chosen.append(self.others["fallback"])
+        return tuple(dict.fromkeys(chosen))
+
 
 def load_model_settings(
     given: Mapping[str, str], prices: PriceTable | None = None
 ) -> ModelSettings:
     """OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL and TOOLWRIGHT_…. Raises SettingInvalid."""
     usual, settings = Budget(), ModelSettings()
-    return ModelSettings(
+    main = ModelSettings(
         base_url=given.get("OPENAI_BASE_URL", "").strip().rstrip("/"),
         model=given.get("OPENAI_MODEL", "").strip(),
-        reader=given.get("TOOLWRIGHT_READER_MODEL", "").strip(),
-        key=given.get("OPENAI_API_KEY", "").strip(),
+        key=given.get(KEY, "").strip(),
+    )
+    found = ((role, _load_endpoint(given, role, main.main)) for role in OTHER_ROLES)
+    return replace(
+        main,
+        others={role: endpoint for role, endpoint in found if endpoint is not None},
         seconds=_parse_number(given, "TOOLWRIGHT_MODEL_SECONDS", settings.seconds),
         answer_tokens=int(_parse_number(given, "TOOLWRIGHT_MODEL_TOKENS", settings.answer_tokens)),
+        effort=given.get("TOOLWRIGHT_MODEL_EFFORT", "").strip(),
         budget=Budget(
             forges=int(_parse_number(given, "TOOLWRIGHT_FORGES_PER_DAY", usual.forges)),
             forge_tokens=int(_parse_number(given, "TOOLWRIGHT_FORGE_TOKENS", usual.forge_tokens)),
@@ -141,6 +184,21 @@ def load_model_settings(
             prices=prices or usual.prices,
         ),
     )
+
+
+def _load_endpoint(
+    given: Mapping[str, str], role: EndpointRole, main: EndpointSettings
+) -> EndpointSettings | None:
+    """The endpoint of a role, by TOOLWRIGHT_READER_MODEL, _BASE_URL and _API_KEY and their like:
+    another model of the main endpoint, or another endpoint, which never gets the main one's key.
+    """
+    prefix = f"TOOLWRIGHT_{role.upper()}"
+    model = given.get(f"{prefix}_MODEL", "").strip()
+    url = given.get(f"{prefix}_BASE_URL", "").strip().rstrip("/")
+    if not url or url == main.url:
+        return replace(main, model=model) if model else None
+    key_name = f"{prefix}_API_KEY"
+    return EndpointSettings(url, model, given.get(key_name, "").strip(), key_name)
 
 
 def _parse_number(

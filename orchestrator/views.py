@@ -209,7 +209,8 @@ def encode_job(job: Job) -> dict[str, Any]:
         "progress": job.progress,
         "message": cut_bytes(job.message, MESSAGE_BYTES),
         "result": _strip_derived(job),
-        "attempt": job.attempt,
+        # How often a process took it up: after a wait, a hand-in, or the end of another process.
+        "taken_up": job.attempt,
         "needs": show_need(job.needs, job.id) or _show_author_need(job),
         "created": job.created,
         "updated": job.updated,

@@ -4,6 +4,7 @@ caught each.
     python -m bench.author [--engine wasm|docker|none] [--each N] [--drafts DIR] [--out FILE]
         [--pending DIR]
     python -m bench.author --live [--engine wasm|docker] [--only TASK,…]
+        [--through endpoint|sampling]
 
 Every stored draft that a model wrote is proved as it is; each good one then broken by `--each` of
 the operators, as code for the tests that were there, and by itself without those of its own tests
@@ -18,7 +19,7 @@ draft's are mended from their diagnosis, as recorded in `mended/` (for `--each 5
 
 `--live` has the tasks forged instead by the endpoint that OPENAI_BASE_URL, OPENAI_MODEL and
 OPENAI_API_KEY name, as `toolwright forge` does, and prints what that came to: so a model can be
-chosen. It is paid for.
+chosen. It is paid for. With `--through sampling` an MCP client asks the endpoint, as its own model.
 """
 
 from __future__ import annotations
@@ -219,11 +220,16 @@ def main() -> None:
     parser.add_argument("--pending", type=Path)
     parser.add_argument("--live", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--through", default="endpoint", choices=("endpoint", "sampling"))
     given = parser.parse_args()
     if given.live:
         names = {*filter(None, given.only.split(","))}
         tasks = [task for task in TASKS if not names or task.name in names]
-        print(summarize_live(asyncio.run(measure_live(given.engine, tasks, os.environ))))
+        print(
+            summarize_live(
+                asyncio.run(measure_live(given.engine, tasks, os.environ, given.through))
+            )
+        )
         return
     reader, author = Recorded(READINGS, given.pending), Recorded(REPAIRS, given.pending)
     found = asyncio.run(measured(given.engine, given.each, given.drafts, reader, author))

@@ -1,18 +1,31 @@
-"""The tasks forged by a model behind an endpoint: success, hand-ins, tokens and money."""
+"""The tasks forged by a model behind an endpoint: success, hand-ins, tokens and money.
+
+The endpoint is asked by Toolwright, or as the model of an MCP client that lets itself be sampled.
+"""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any, Literal
+
+import mcp.types as types
+import openai
+from mcp import Client, MCPDeprecationWarning
 
 from bench.author.task import Task
 from bench.author.trial import missed
 from orchestrator.app import App, open_app
+from orchestrator.forging.order import NO_SOURCE
+from orchestrator.frontends.server import build_front_server
 from orchestrator.settings import load_settings
+from registry.models import ENDED_JOBS, Job
 
 ROOM = 4
 """A day's budget in that of a forge, for each task: no line of a day is to end a measurement."""
@@ -48,22 +61,70 @@ class LiveForge:
         return f"{self.task:15} {came:18} {counted}, {spent}, {self.seconds:5.0f} s{told}"
 
 
+Source = Literal["endpoint", "sampling"]
+"""Who asks the endpoint: Toolwright, or the client that Toolwright samples."""
+
+
 async def measure_live(
-    engine: str, tasks: Sequence[Task], environment: Mapping[str, str]
+    engine: str,
+    tasks: Sequence[Task],
+    environment: Mapping[str, str],
+    source: Source = "endpoint",
 ) -> list[LiveForge]:
-    """Forge each task in a home of its own, by the endpoint that the environment names, which is
-    paid for. Prints as it goes.
+    """Forge each task by the endpoint that the environment names, which is paid for. Prints as it
+    goes.
     """
     found = []
     with tempfile.TemporaryDirectory(prefix="toolwright-author-") as directory:
         home = Path(directory)
         given = _build_environment(environment, home, len(tasks))
+        if source == "sampling":
+            given = {name: value for name, value in given.items() if name not in ENDPOINT}
         settings = load_settings(given, home=home, engine=engine)
-        async with open_app(settings, "forge") as app:
-            for task in tasks:
-                found.append(await _forge_task(app, task))
-                print(found[-1].line(), flush=True)
+        async with open_app(settings, "serve" if source == "sampling" else "forge") as app:
+            async with AsyncExitStack() as stack:
+                client = None
+                if source == "sampling":
+                    client = await stack.enter_async_context(_connect_sampled(app, environment))
+                for task in tasks:
+                    found.append(await _forge_task(app, task, client))
+                    print(found[-1].line(), flush=True)
     return found
+
+
+ENDPOINT = ("OPENAI_BASE_URL", "OPENAI_MODEL", "OPENAI_API_KEY")
+
+
+@asynccontextmanager
+async def _connect_sampled(app: App, environment: Mapping[str, str]) -> AsyncIterator[Client]:
+    """An MCP client whose own model is the environment's endpoint."""
+    base, model, key = (environment.get(name) for name in ENDPOINT)
+    async with openai.AsyncOpenAI(base_url=base, api_key=key or "none") as endpoint:
+
+        async def sample(context: Any, asked: types.CreateMessageRequestParams) -> Any:
+            told = [("system", asked.system_prompt or "")]
+            told += [(each.role, _read_text(each.content)) for each in asked.messages]
+            messages: Any = [{"role": role, "content": text} for role, text in told if text]
+            said = await endpoint.chat.completions.create(
+                model=model or "", messages=messages, max_completion_tokens=asked.max_tokens
+            )
+            choice = said.choices[0]
+            content = types.TextContent(type="text", text=choice.message.content or "")
+            stopped = "maxTokens" if choice.finish_reason == "length" else "endTurn"
+            return types.CreateMessageResult(
+                role="assistant", content=content, model=said.model, stop_reason=stopped
+            )
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MCPDeprecationWarning)
+            client = Client(build_front_server(app), mode="legacy", sampling_callback=sample)
+            async with client:
+                yield client
+
+
+def _read_text(content: Any) -> str:
+    parts = content if isinstance(content, list) else [content]
+    return "\n".join(part.text for part in parts if isinstance(part, types.TextContent))
 
 
 def _build_environment(given: Mapping[str, str], home: Path, tasks: int) -> dict[str, str]:
@@ -77,14 +138,15 @@ def _build_environment(given: Mapping[str, str], home: Path, tasks: int) -> dict
     return usual | dict(given)
 
 
-async def _forge_task(app: App, task: Task) -> LiveForge:
+async def _forge_task(app: App, task: Task, client: Client | None) -> LiveForge:
     started = time.perf_counter()
-    order = {"task": task.text, "name": task.name.replace("_", "-"), "author": "openai"}
-    job = app.jobs.create_job("forge", order)
-    claimed = app.store.jobs.claim(job.id, app.process, time.time())
-    assert claimed is not None
-    await app.jobs.run_job(claimed)
-    job = app.store.jobs.get(job.id)
+    order = {"task": task.text, "name": task.name}
+    if client is None:
+        job = await _forge_by_endpoint(app, {**order, "author": "openai"})
+    else:
+        job = await _forge_by_client(
+            app, client, {**order, "author": "sampling", "source": NO_SOURCE}
+        )
     wrong = None
     if job.state == "done":
         entry = app.store.servers.get(str(order["name"]))
@@ -104,6 +166,22 @@ async def _forge_task(app: App, task: Task) -> LiveForge:
         time.perf_counter() - started,
         job.message,
     )
+
+
+async def _forge_by_endpoint(app: App, order: Mapping[str, str]) -> Job:
+    job = app.jobs.create_job("forge", order)
+    claimed = app.store.jobs.claim(job.id, app.process, time.time())
+    assert claimed is not None
+    await app.jobs.run_job(claimed)
+    return app.store.jobs.get(job.id)
+
+
+async def _forge_by_client(app: App, client: Client, order: Mapping[str, str]) -> Job:
+    told = await client.call_tool("forge", dict(order))
+    identity = str((told.structured_content or {})["job"])
+    while app.store.jobs.get(identity).state not in (*ENDED_JOBS, "waiting"):
+        await client.call_tool("status", {"job": identity, "wait": 25})
+    return app.store.jobs.get(identity)
 
 
 def summarize_live(found: Sequence[LiveForge]) -> str:

@@ -27,15 +27,19 @@ WRITTEN_DRAFTS, BAD_DRAFTS, BROKEN_TOOLS = 8, 6, 2
 """Drafts of each kind; the tools that ask are taken from every second service."""
 
 
-def _work() -> None:
-    while True:
+def _work(parent: int) -> None:
+    # One that is killed ends no children.
+    while os.getppid() == parent:
         sum(range(1_000_000))
 
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
     """So many processes that work until the block ends."""
-    made = [multiprocessing.Process(target=_work, daemon=True) for _ in range(count)]
+    made = [
+        multiprocessing.Process(target=_work, args=(os.getpid(),), daemon=True)
+        for _ in range(count)
+    ]
     for process in made:
         process.start()
     try:

@@ -35,8 +35,9 @@ class ModelRequest:
 @dataclass(frozen=True)
 class ModelReply:
     """An object that is valid under the request's schema and otherwise untrusted. The tokens are
-    its cost, earlier attempts included, estimated where the endpoint does not report them; `model`
-    is the name that the endpoint reports; `seconds` is the time waited.
+    its cost, earlier attempts included, estimated where the endpoint does not report them, and of
+    those that were asked `cached` came from the endpoint's cache of prompts; `model` is the name
+    that the endpoint reports; `seconds` is the time waited.
     """
 
     content: Mapping[str, Any]
@@ -44,13 +45,15 @@ class ModelReply:
     tokens_in: int
     tokens_out: int
     seconds: float
+    cached: int = 0
 
 
 @dataclass(frozen=True)
 class Endpoint:
     """The address of an OpenAI-compatible endpoint. Without a `model` the only one that the
     endpoint lists is used; `seconds` bounds one answer, its `retries` after 429, 5xx and lost
-    connections included.
+    connections included. `effort` is how much a model that reasons is to reason, in the endpoint's
+    words; "" leaves it to the endpoint.
     """
 
     base_url: str
@@ -58,6 +61,7 @@ class Endpoint:
     key: str = field(default="", repr=False)
     seconds: float = 300.0
     retries: int = 2
+    effort: str = ""
 
 
 class Author(Protocol):

@@ -20,17 +20,20 @@ MAX_DEPTH = 100
 MAX_TOKENS = 10_000_000
 """No usage of one answer is larger; an endpoint that says so is not believed."""
 TRIES = 2
+_THOUGHT = re.compile(r"\A<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+"""What a model that reasons writes before its answer, where the endpoint leaves it in the text."""
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Completion:
-    """A model's text and its cost in tokens."""
+    """A model's text and its cost in tokens, of which `cached` were in the endpoint's cache."""
 
     text: str
     model: str
     tokens_in: int
     tokens_out: int
+    cached: int = 0
 
 
 Complete = Callable[[str], Awaitable[Completion]]
@@ -44,7 +47,7 @@ async def request_answer(ask: ModelRequest, complete: Complete) -> ModelReply:
     """
     started = time.monotonic()
     prompt, problem = ask.prompt, ""
-    spent_in = spent_out = 0
+    spent_in = spent_out = cached = 0
     for _ in range(TRIES):
         try:
             said = await complete(prompt)
@@ -55,10 +58,11 @@ async def request_answer(ask: ModelRequest, complete: Complete) -> ModelReply:
             raise
         spent_in += said.tokens_in
         spent_out += said.tokens_out
+        cached += said.cached
         content = parse_answer(said.text, ask.answer)
         if not isinstance(content, str):
             seconds = time.monotonic() - started
-            return ModelReply(content, said.model, spent_in, spent_out, seconds)
+            return ModelReply(content, said.model, spent_in, spent_out, seconds, cached)
         problem = content
         prompt = f"{ask.prompt}\n\n# Your last answer was not accepted\n{problem}. {_ONLY}"
     seconds = time.monotonic() - started
@@ -84,7 +88,8 @@ def parse_answer(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | str:
     if len(text) > MAX_TEXT:
         return f"It is longer than {MAX_TEXT} characters"
     problem = "It holds no JSON object"
-    for candidate in _find_candidates(text.strip().removeprefix("\ufeff")):
+    stripped = _THOUGHT.sub("", text.strip().removeprefix("\ufeff"), count=1).strip()
+    for candidate in _find_candidates(stripped):
         try:
             value = json.loads(candidate, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:

@@ -45,11 +45,24 @@ COMPUTING = frozenset(
     "rename reverse round rewrite simplify slugify solve sort split subtract sum summarize "
     "transform translate trim truncate validate write".split()
 )
-"""Verbs of tasks that need no service; only by a name one is meant then."""
+"""Verbs of tasks that need no service; only by a name one is meant then, and an abbreviation such
+as IBAN is what is computed rather than a name, unless it stands behind a word such as "with".
+"""
+_OPENERS = frozenset(
+    "a an build can could create function i it make me need of please server small that to tool "
+    "tools want which with write you".split()
+)
+"""What a task may begin with before it says what is to be done."""
+_CHECKING, _BEFORE_CLAIMS = (
+    frozenset({"check", "test", "tell"}),
+    frozenset({"if", "that", "whether"}),
+)
 _BEFORE_NAMES = frozenset("at by from in into of on through to using via with".split())
 _BEFORE_OWN = frozenset("his its my our their this your".split())
 """What stands behind one of these is the asker's own: no public service fits it by its words."""
 _BEFORE_THINGS = (_BEFORE_OWN - {"my"}) | frozenset("a an the".split())
+
+_COMPUTING_STEMS = frozenset(map(stem_word, COMPUTING))
 
 
 @dataclass(frozen=True)
@@ -66,9 +79,12 @@ class FoundService:
 
 @dataclass(frozen=True)
 class _Said:
-    """A stem of a task: the word, whether it is written as a name, and the word before it."""
+    """A stem of a task: the word, in small letters and as it stands there, whether it is written as
+    a name, and the word before it.
+    """
 
     word: str
+    raw: str
     stem: str
     as_name: bool
     before: str
@@ -90,7 +106,7 @@ def find_services(task: str, k: int, directory: Directory) -> tuple[FoundService
     if not said:
         return ()
     words_said = {word.lower() for word in spoken}
-    computing = spoken[0].lower() in COMPUTING
+    computing = _is_computing(spoken)
     scores, worths = _score_topics(said, directory)
     named = _find_named(spoken, said, directory, computing)
     rank = {n: 10.0 * len(words) + scores.get(n, 0.0) for n, words in named.items()}
@@ -162,7 +178,8 @@ def _find_named(
             hosts = set(about.get("name", ()))
             others = len({*about.get("title", ()), *about.get("topic", ())} - hosts)
             large = len(hosts) > MANY and not computing
-            if each.as_name or large or others <= _find_limit(each.before, computing):
+            cased = each.as_name and not (computing and _is_abbreviation(each.raw))
+            if cased or large or others <= _find_limit(each.before, computing):
                 for number in hosts:
                     named.setdefault(number, {})[each.stem] = each.word
     # "Stack Exchange" is stackexchange.com.
@@ -178,11 +195,25 @@ def _find_named(
     return named
 
 
+def _is_computing(spoken: Sequence[str]) -> bool:
+    """Whether the first verb of a task is one of computing; "check whether" is one too."""
+    words = [word.lower() for word in spoken[:MAX_WORDS]]
+    at = next((n for n, word in enumerate(words) if word not in _OPENERS), 0)
+    stem, after = stem_word(words[at]), words[at + 1] if at + 1 < len(words) else ""
+    return stem in _COMPUTING_STEMS or (words[at] in _CHECKING and after in _BEFORE_CLAIMS)
+
+
+def _is_abbreviation(word: str) -> bool:
+    return len(word) > 1 and word.removesuffix("s").isupper()
+
+
 def _find_limit(before: str, computing: bool) -> int:
-    """How many other services may be about a word that names one, by the word before it."""
+    """How many other services may be about a word that names one, by the word before it; -1 where
+    it names none by itself.
+    """
     if before in _BEFORE_NAMES:
         return COMMON_BEHIND
-    return 0 if computing else COMMON_OWN if before in _BEFORE_THINGS else COMMON
+    return -1 if computing else COMMON_OWN if before in _BEFORE_THINGS else COMMON
 
 
 def _read_words(spoken: Sequence[str]) -> tuple[_Said, ...]:
@@ -197,7 +228,7 @@ def _read_words(spoken: Sequence[str]) -> tuple[_Said, ...]:
         as_name = raw[0].isupper() and bool(before) and not titled
         known = found.get(stem)
         if known is None or (as_name and not known.as_name):
-            found[stem] = _Said(word, stem, as_name, before.lower())
+            found[stem] = _Said(word, raw, stem, as_name, before.lower())
         if len(found) >= MAX_WORDS:
             break
     return tuple(found.values())

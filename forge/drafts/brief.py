@@ -80,11 +80,16 @@ class Brief:
     def render_prompt(self, how: str, more: str = "", job: str = "") -> str:
         """Render the brief with `how`, the way to hand in, and `more`, the state of the work. At
         most MAX_BYTES of UTF-8 where `more` leaves room for the parent. Who has a `job` is told how
-        to ask for the other pages.
+        to ask for the other pages; a model is told first what is the same for every task, since
+        endpoints cache how prompts begin
+        (https://platform.openai.com/docs/guides/prompt-caching).
         """
         kind = self.kind
-        helps = [] if more else [_render_similar_tools(self.near), render_example(kind)]
-        parts = [_render_opening(self, how), render_page(kind, job), *helps, more]
+        page, opening = render_page(kind, job), _render_opening(self, how)
+        example = "" if more else render_example(kind)
+        near = "" if more else _render_similar_tools(self.near)
+        parts = [opening, page, near, example] if job else [page, example, opening, near]
+        parts.append(more)
         fixed = "\n\n".join(part for part in parts if part)
         room = MAX_BYTES - len(fixed.encode()) - 2
         return f"{fixed}\n\n{_render_parent(self, room)}" if self.parent else fixed
@@ -130,7 +135,8 @@ def _escape_hidden(letter: str) -> str:
 
 def _render_submission(job: str) -> str:
     return (
-        f"Hand it in with the tool `submit`: job={job or 'JOB'}, tools, cases, tests, code, why. "
+        f"Hand it in with the tool `submit`: job={job or 'JOB'}, tools, cases, tests, code, why; a "
+        "later draft's cases replace all before. "
         f"Then ask `status` with job={job or 'JOB'} and wait=25: it says what is wrong, or that "
         "the server is registered."
     )

@@ -41,16 +41,16 @@ test proves nothing. What a later draft leaves out stays. At most eight drafts.
   the error (ToolError and its message), bad data (NaN, missing keys, duplicates, line ends).
 - code: the whole server.py: a function under `@tool` per tool, named like it, its parameters the
   properties of input_schema; an optional one has a default (UNSET, from toolwright, for none).
-- acceptance, where you can ask a fresh context that sees the task and the schemas alone: [{says,
-  tool, arguments, result or failure: "tool"}], `says` copied from the task. A second reading of the
-  task, yours or a model's, is what the server is held against after all else.
+- acceptance: [{says, tool, arguments, result or failure: "tool"}], `says` copied from the task,
+  written by another: a subagent that sees the task and the schemas alone. Where neither you nor a
+  configured model gives one, the review is skipped, and the server says so.
 - why: what this draft does, or changes.
 
 An object that a tool returns is the result, anything else becomes {"result": value}. `raise
-Refused("unknown_unit", "…")`, from toolwright, says what the caller did wrong, once the tool has
-"refusals": {"unknown_unit": "when"} and a case {…, failure: "tool", code: "unknown_unit"}; a plain
-ToolError may be held against the server, any other exception is a bug. In a case {"$any":
-"string"} stands for a key or a time that differs from run to run."""
+Refused("unknown_unit", "…")`, a ToolError from toolwright, says what the caller did wrong, where
+`tools` has "refusals": {"unknown_unit": "when"} beside the tool's name and a case has failure:
+"tool", code: "unknown_unit"; another ToolError may be held against the server, any other exception
+is a bug. In a case {"$any": "string"} stands for a key or a time that differs from run to run."""
 
 _COMPUTE = """
 More: `from toolwright import content` for what is no JSON: content.text("…"), .image(data,
@@ -70,7 +70,7 @@ _ASKS_HTTP = """
   documentation at the job's source, the task's own words are quoted.
 - calls, in a tool: the operations that its code calls, ["GET /berths/{id}", …]. With a POST, PUT,
   PATCH or DELETE it is a write, and one call sends one: it waits for a person who sees the exact
-  request. Whatever the description says, so much is done, no more.
+  request.
 - `from toolwright import http, HttpError`; http.request(method, path, path={…}, query={…},
   header={…}, json=…, form=…, text=…) takes the path as declared, below the base URL, and leaves out
   values that are UNSET. It returns a 2xx answer: .status, .headers, .body (parsed JSON, None where
@@ -120,10 +120,10 @@ _RULES = f"""# Rules that are checked
   is not.
 - Every test passes, and none where the functions give nothing, something empty or their first
   argument: let each assert also what such a function would not give.
-- A test stays in later drafts; where it is wrong, change it and name it in `why`, or say
-  `drop NAME`: a person then looks at it.
-- What the task names literally (IIII, 2026-02-30) is asked for by a test or a case; what of that is
-  no example, name in `why`.
+- A test stays in later drafts. One that is wrong: change it and name it in `why`, or take it out by
+  `drop NAME` there; a person then looks at it.
+- Each literal of the task (IIII, 2026-02-30) is asked for by a test or a case, or `why` names it
+  as no example.
 - Every case comes out, the same in two runs; fractions within 1e-9; a test or a case takes at most
   2 s, all of them 10 s.
 - Tests and cases notice small changes to the code (< to <=, a raise left out, a number one larger):

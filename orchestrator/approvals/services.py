@@ -57,9 +57,9 @@ def describe_services(job: str, need: ServiceNeed) -> str:
     first = need.services[0]
     usual = f"`toolwright allow {job}` takes the first, " if not first.doubts else ""
     return (
-        f"the task gives no address. Of the public APIs that are known it may mean: {offered} "
-        f"Nothing was asked of any yet. A person chooses: {usual}"
-        f"`toolwright allow {job} --choice N` another. If none is meant: `forge` again with the "
-        "path or URL of the API's description as the source, or with the source `none`, where no "
-        "API is needed."
+        "if this only computes, `forge` it again with the source `none`: then code is written, and "
+        "no API is asked. Else: the task gives no address. Of the public APIs that are known it "
+        f"may mean: {offered} Nothing was asked of any yet. A person chooses: {usual}"
+        f"`toolwright allow {job} --choice N` another. If none is meant, `forge` again with the "
+        "path or URL of the API's description as the source."
     )

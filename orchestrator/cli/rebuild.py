@@ -39,8 +39,10 @@ async def rebuild_and_reprove(
     tell: Callable[[ReproofResult], None],
     build: Build = rebuild_base,
 ) -> RebuildResult:
-    """Build the base image again and prove every server on it. One that fails stays on the base it
-    was proved on, which is kept for it. Raises EngineUnavailable, BaseImageBuildFailed, Frozen.
+    """Build the base image again and prove every server on it, quarantined ones too. One in use
+    that fails stays on the base it was proved on, which is kept for it.
+
+    Raises EngineUnavailable, BaseImageBuildFailed, Frozen.
     """
     with lock_file(settings.home / STAMP):
         write_stamp(settings.home, time.time())
@@ -50,7 +52,7 @@ async def rebuild_and_reprove(
         found = []
         async with open_app(replace(settings, engine="docker", spares=0), "reprove") as app:
             reproving = Reprover(app.store, app.forge)
-            for entry in app.store.servers.find(CALLABLE):
+            for entry in app.store.servers.find((*CALLABLE, "quarantined")):
                 found.append(await reproving.reprove_server(entry, lambda step: None))
                 tell(found[-1])
         await asyncio.to_thread(_forget_unused_bases, settings)

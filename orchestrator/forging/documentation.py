@@ -158,7 +158,7 @@ class Documentation:
         report(ForgeStep("read", 0.1, f"{choice.told}: the documentation in {len(parts)} parts"))
         try:
             alive = partial(self.jobs.check_held, job.id, job.attempt)
-            author = await self.authors.open_author(choice, job, order.name, alive)
+            author = await self.authors.open_author(choice, job, order.name, alive, "extractor")
             read = [
                 await self._read_part(author, part, len(parts), order, report) for part in parts
             ]

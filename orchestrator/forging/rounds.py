@@ -154,12 +154,17 @@ class AuthorLoop:
 
     def _render_reply(self, reply: ModelReply, author: Author) -> str:
         cost = self.authors.settings.budget.compute_cost(
-            reply.tokens_in, reply.tokens_out, reply.model or self.authors.settings.model
+            reply.tokens_in,
+            reply.tokens_out,
+            reply.model or self.authors.settings.model,
+            reply.cached,
         )
+        cached = f" ({reply.cached} of them from its cache)" if reply.cached else ""
         money = f", {cost:.4f} in money" if cost and author.name == "openai" else ""
         return (
             f"{reply.model} gave {', '.join(sorted(map(str, reply.content)))[:200]}: "
-            f"{reply.tokens_in} tokens in, {reply.tokens_out} out, {reply.seconds:.1f} s{money}"
+            f"{reply.tokens_in} tokens in{cached}, {reply.tokens_out} out, "
+            f"{reply.seconds:.1f} s{money}"
         )
 
 

@@ -25,6 +25,7 @@ from orchestrator.healing.remedies import (
     build_widening_remedy,
 )
 from orchestrator.healing.replace import Replacement, VersionReplacer
+from orchestrator.healing.reprove import Reprover
 from orchestrator.replay.rehearsal import build_failed_case
 from registry.errors import RecordingMissing
 from registry.health.causes import Cause
@@ -75,6 +76,10 @@ class RepairRunner:
                 told = await check.check_server(entry, before, str(job.request["call"]))
                 self.changed()
                 return told
+            renewed = await self._renew_quarantined(job, entry, report)
+            if renewed is not None:
+                self.changed()
+                return renewed
             failing = await asyncio.to_thread(self._load_failing_call, str(job.request["call"]))
         cause = failing.cause if failing else Cause("drift", str(job.request["cause"]), "recompile")
         report(ForgeStep("diagnose", 0.05, cause.text))
@@ -100,6 +105,21 @@ class RepairRunner:
                 done["retried"] = await self._retry_call(job, failing.call)
         done["milliseconds"] = {name: round(ms, 1) for name, ms in timings.items()}
         return done
+
+    async def _renew_quarantined(
+        self, job: Job, entry: Entry, report: Report
+    ) -> Mapping[str, Any] | None:
+        """The result of a repair that nothing had to be changed for: the server was quarantined on
+        another base image, and is good on the present one. None where it is not that.
+        """
+        if entry.state != "quarantined" or entry.base_image == self.forge.engine.base:
+            return None
+        reprover = Reprover(self.store, self.forge, self.now)
+        found = await reprover.reprove_server(entry, report, fence=(job.id, job.attempt))
+        if found.verdict != "renewed":
+            return None
+        told = f"on the present base image {found.reason}"
+        return {"server": entry.name, "version": found.version, "told": told}
 
     async def _replace_version(
         self,

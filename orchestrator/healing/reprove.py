@@ -25,6 +25,7 @@ from sandbox.errors import Frozen
 
 BLAMED = 5
 """How many of the calls that counted against a server are made again before it is in use again."""
+SHOWN_GOOD = "it passes every stage again"
 Verdict = Literal["proved", "renewed", "failed", "skipped"]
 
 
@@ -49,9 +50,17 @@ class Reprover:
     forge: Forge
     now: Callable[[], float] = time.time
 
-    async def reprove_server(self, entry: Entry, report: Report, author: str = "") -> ReproofResult:
+    async def reprove_server(
+        self,
+        entry: Entry,
+        report: Report,
+        author: str = "",
+        fence: tuple[str, int] | None = None,
+    ) -> ReproofResult:
         """What became of a server: on another base than it was proved on it is renewed, if it is
-        at least as good there. Where an `author` is named its code is written anew on the side.
+        at least as good there; a quarantined one that is shown to be good is in use again. Where an
+        `author` is named its code is written anew on the side. `fence` is the job, with its
+        attempt, on whose behalf it is renewed.
 
         Raises Frozen.
         """
@@ -60,7 +69,7 @@ class Reprover:
             return ReproofResult(entry.name, entry.version, "skipped", reason)
         try:
             bundle = await asyncio.to_thread(self.forge.shelf.load_bundle, entry)
-            found = await self._prove_again(entry, bundle, report)
+            found = await self._prove_again(entry, bundle, report, fence)
         except Frozen:
             raise
         except KNOWN_FAILURES as error:
@@ -79,11 +88,11 @@ class Reprover:
             return replace(found, job=self._queue_rewrite(entry, author))
         return found
 
-    async def _prove_again(self, entry: Entry, bundle: Bundle, report: Report) -> ReproofResult:
+    async def _prove_again(
+        self, entry: Entry, bundle: Bundle, report: Report, fence: tuple[str, int] | None
+    ) -> ReproofResult:
         if self.forge.assign_version(bundle).version != entry.version:
-            replacing = VersionReplacer(self.store, self.forge)
-            replaced = await replacing.replace_version(entry, bundle, report)
-            return ReproofResult(entry.name, replaced.entry.version, "renewed")
+            return await self._renew(entry, bundle, report, fence)
         examples = await asyncio.to_thread(self.forge.shelf.load_examples, entry)
         proof = await self.forge.prove_bundle(bundle, report, {}, examples or None)
         if proof.passed:
@@ -95,25 +104,52 @@ class Reprover:
         reason = f"stage {failed.stage}: {'; '.join(told[:2])[:500]}"
         return ReproofResult(entry.name, entry.version, "failed", reason)
 
+    async def _renew(
+        self, entry: Entry, bundle: Bundle, report: Report, fence: tuple[str, int] | None
+    ) -> ReproofResult:
+        """The server as its next version on the present base, which lifts a quarantine: one that
+        has to stay is not renewed.
+        """
+        stays = await self._find_obstacle(entry, bundle)
+        if stays:
+            return ReproofResult(entry.name, entry.version, "failed", stays)
+        replacing = VersionReplacer(self.store, self.forge)
+        replaced = await replacing.replace_version(entry, bundle, report, fence=fence)
+        lifted = entry.state == "quarantined"
+        reason = f"{SHOWN_GOOD}: it is {replaced.entry.state} again" if lifted else ""
+        return ReproofResult(entry.name, replaced.entry.version, "renewed", reason)
+
     async def _lift_quarantine(self, entry: Entry, bundle: Bundle) -> str:
         """Put a server back in use that its record or its cases had quarantined, where the calls
         that counted against it do not fail any more; what became of it, in words.
         """
-        said = self.store.servers.get_last_state(entry.name)
         if entry.state != "quarantined":
             return ""
+        stays = await self._find_obstacle(entry, bundle)
+        if stays:
+            return stays
+        reports = self.store.servers.get_reports(entry.name, entry.version)
+        state: EntryState = "active" if all(r.passed for r in reports) else "experimental"
+        self.store.quarantine.lift(
+            entry.name, entry.version, state, "reprove", SHOWN_GOOD, self.now()
+        )
+        return f"{SHOWN_GOOD}: it is {state} again"
+
+    async def _find_obstacle(self, entry: Entry, bundle: Bundle) -> str:
+        """Why a proof does not lift a server's quarantine, in words; "" where it does, or the
+        server is not quarantined.
+        """
+        if entry.state != "quarantined":
+            return ""
+        said = self.store.servers.get_last_state(entry.name)
         if said.get("by") not in BY_RECORD:
             return f"it stays quarantined by {said.get('by')}: {said.get('reason')}"
         calls = await asyncio.to_thread(self.store.calls.find, entry.name, LOOKED_AT)
         blamed = [c for c in calls if c.version == entry.version and c.fault == "server"][:BLAMED]
         failing = await find_still_failing(bundle, blamed, self.store.calls, self.forge.engine)
-        if failing:
-            return f"it stays quarantined: call {failing} fails again (`toolwright logs`)"
-        reports = self.store.servers.get_reports(entry.name, entry.version)
-        state: EntryState = "active" if all(r.passed for r in reports) else "experimental"
-        reason = "it passes every stage again"
-        self.store.quarantine.lift(entry.name, entry.version, state, "reprove", reason, self.now())
-        return f"{reason}: it is {state} again"
+        if not failing:
+            return ""
+        return f"it stays quarantined: call {failing} fails again (`toolwright logs`)"
 
     def _queue_rewrite(self, entry: Entry, author: str) -> str:
         """The id of the job in which an author writes a server's code anew; it takes the server's

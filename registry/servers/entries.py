@@ -99,7 +99,8 @@ class ServerTable(Repository):
             if current is not None and entry.version <= current.version:
                 raise VersionConflict(entry.name, entry.version, current.version)
             _insert_version(connection, entry, reports, exists=current is not None)
-            standings.start_records(connection, entry.name, entry.version)
+            lifted = current is not None and current.state == "quarantined"
+            standings.start_records(connection, entry.name, entry.version, lifted)
             index.index_entry(connection, entry)
             payload = {
                 "version": entry.version,

@@ -62,15 +62,19 @@ class StandingTable(Repository):
         }
 
 
-def start_records(connection: Connection, entry: str, version: int) -> None:
-    """Carry the records of a server over to a new version, or create them."""
+def start_records(
+    connection: Connection, entry: str, version: int, quarantined: bool = False
+) -> None:
+    """Carry the records of a server over to a new version, or create them. The ladder starts again
+    where the version before was `quarantined`.
+    """
     records = load_records(connection, entry)
     if not records:
         save_record(
             connection, entry, SERVER, TrustRecord(version, ladder_version=version), fresh=True
         )
         return
-    repaired = compute_level(records[SERVER]) == "degraded"
+    repaired = quarantined or compute_level(records[SERVER]) == "degraded"
     for operation, record in records.items():
         save_record(
             connection, entry, operation, carry_over_record(record, version, repaired), fresh=False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -20,10 +21,16 @@ from sandbox.session.interface import Limits, Session
 from sandbox.session.pipe import PipeSession
 
 CHUNK = 1 << 16
+DATA_FACTOR = 2
+"""Writable memory is counted as it is mapped, not as it is used, so a process that uses as much as
+a container may maps more.
+"""
 
 
 class ProcessRunner:
-    """Opens sessions in child processes with an empty environment."""
+    """Opens sessions in child processes with an empty environment, and on Linux a limit of memory:
+    a tool that takes more fails with MemoryError, where the other engines end it.
+    """
 
     def __init__(
         self, *, kill_switch: KillSwitch | None = None, limits: Limits | None = None
@@ -37,8 +44,10 @@ class ProcessRunner:
     ) -> AsyncIterator[Session]:
         """A session with the bundle. Raises LoadFailed, SessionBroken, Frozen."""
         self._kill_switch.raise_if_engaged()
+        limits = limits or self._limits
         process = await _start_process()
-        session = PipeSession(bundle, broker, limits or self._limits, _ChildPipe(process))
+        _limit_memory(process.pid, limits)
+        session = PipeSession(bundle, broker, limits, _ChildPipe(process))
         readers = asyncio.gather(
             _feed_chunks(process.stdout, session.feed),
             _feed_chunks(process.stderr, session.feed_stderr),
@@ -86,6 +95,16 @@ async def _start_process() -> asyncio.subprocess.Process:
             )
         except OSError as error:
             raise SessionBroken(f"the runtime's process did not start: {error}") from error
+
+
+def _limit_memory(pid: int, limits: Limits) -> None:
+    """Limit what a process may map (prlimit(2), RLIMIT_DATA). It has run none of the server's code
+    yet, and may have ended.
+    """
+    if sys.platform == "linux":
+        size = DATA_FACTOR * limits.memory_mb * 1024 * 1024
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (size, size))
 
 
 async def _close_process(process: asyncio.subprocess.Process) -> None:

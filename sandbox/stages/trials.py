@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -106,9 +107,16 @@ def describe_failure(came: Outcome) -> str:
 MAX_SHOWN = 400
 
 
+_REPEATED = re.compile(r"([^\\])\1{39,}", re.DOTALL)
+"""The same character in a row: 10,000 letters, or the zeros of 10**400. Not backslashes, of which
+JSON means half.
+"""
+
+
 def format_value(value: Any) -> str:
-    """JSON for a reader, bounded."""
+    """JSON for a reader, bounded; of what only repeats one character, how often."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    text = _REPEATED.sub(lambda run: f"{run[1] * 3}…({len(run[0])} times {run[1]!r})…", text)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}… ({len(text)} characters)"
 
 

@@ -270,6 +270,21 @@ def test_a_path_that_moved_is_followed_where_the_description_says_so(play: Playe
     play(act)
 
 
+def test_whoever_calls_is_told_of_a_drift_and_what_became_of_its_repair(play: Player) -> None:
+    async def act(world: World) -> None:
+        # The operation is gone and the description says nothing of it, so nothing mends it.
+        del world.api.pages["/thing"]
+        await world.failing(2)
+        job = await world.repaired()
+        assert job.state == "failed"
+        reply = await world.call()
+        assert isinstance(reply, Done)
+        assert "the API answers 404 where its description has an operation" in reply.cause
+        assert f"job {job.id} could not mend it" in reply.cause
+
+    play(act)
+
+
 def test_a_description_that_asks_for_more_waits_for_a_person(play: Player) -> None:
     async def act(world: World) -> None:
         del world.api.pages["/thing"]

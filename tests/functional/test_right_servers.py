@@ -18,7 +18,8 @@ from orchestrator.forging.order import ForgeOrder
 from orchestrator.healing.reprove import Reprover
 from orchestrator.settings import load_settings
 from orchestrator.tasks.suggestions import find_quarantined
-from registry.models import ENDED_JOBS, Job, build_entry
+from registry.health.repairs import REPAIR
+from registry.models import ENDED_JOBS, Job, build_entry, generate_id
 from sandbox.bundle.example import Example
 from sandbox.bundle.model import Bundle
 from sandbox.stages.prove import prove_own_cases
@@ -56,6 +57,17 @@ from toolwright import Refused, tool
 def halve(unit):
     raise Refused("unknown_unit", "not today")
 """
+RAISING = """
+from toolwright import tool
+
+METRES = {"m": 1.0, "km": 1000.0}
+
+@tool
+def halve(unit):
+    return {"half": METRES[unit] / 2} if unit in METRES else {"whole": unit}
+"""
+HALVED = {"type": "object", "properties": {"half": {"type": "number"}}, "required": ["half"]}
+OLDER = "sha256:of-an-older-base"
 GOOD = (
     Example("halve", {"unit": "m"}, {"half": 0.5}),
     Example("halve", {"unit": "km"}, {"half": 500.0}),
@@ -72,22 +84,37 @@ class Place:
     async def call(self, server: str, tool: str, **arguments: Any) -> Reply:
         return await self.app.dispatch.call_tool(Call(server, tool, arguments, task="t"))
 
-    def publish(self, name: str, code: str, *examples: Example, **changes: Any) -> Bundle:
+    def publish(
+        self, name: str, code: str, *examples: Example, base: str = "", **changes: Any
+    ) -> Bundle:
         made = computing(code, unit=TEXT)
         tools = tuple(replace(tool, **changes) for tool in made.tools)
-        proved = replace(made.provenance, base_image=self.app.forge.engine.base)
+        proved = replace(made.provenance, base_image=base or self.app.forge.engine.base)
         made = replace(made, name=name, tools=tools, provenance=proved)
         self.app.forge.shelf.publish_bundle(made, build_entry(made, 1.0), (), None, examples)
         return made
 
     async def checked(self, server: str) -> Job:
         """The server's check by its own cases, once it has ended."""
+        return await self.ended(
+            lambda job: bool(job.request.get("check")) and job.request["server"] == server
+        )
+
+    async def ended(self, wanted: Callable[[Job], bool]) -> Job:
+        """The newest job of that sort, once it has ended."""
         async for _ in self.app.watch_changes(120.0):
-            jobs = [j for j in self.app.store.jobs.find() if j.request.get("check")]
-            mine = [j for j in jobs if j.request["server"] == server]
-            if mine and mine[0].state in ENDED_JOBS:
-                return mine[0]
-        raise AssertionError("no check has ended")
+            found = [job for job in self.app.store.jobs.find() if wanted(job)]
+            if found and found[0].state in ENDED_JOBS:
+                return found[0]
+        raise AssertionError("no such job has ended")
+
+    async def repaired(self, server: str, call: str) -> Job:
+        """The server's repair after a call, once it has ended."""
+        request = {"server": server, "version": 1, "call": call, "cause": "it failed"}
+        now = time.time()
+        made = Job(generate_id(), REPAIR, request, now, now)
+        assert self.app.store.repairs.queue_repair(made, now)
+        return await self.ended(lambda job: job.id == made.id)
 
     async def written(self) -> None:
         await self.app.dispatch.ledger.wait_written()
@@ -213,5 +240,57 @@ def test_a_server_whose_own_cases_fail_is_quarantined_told_and_lifted_by_its_pro
         assert store.standings.get("declared").level == "probationary"
         place.app.roster.forget_servers()
         assert isinstance(await place.call("declared", "halve", unit="m"), Done)
+
+    place.run(act())
+
+
+@pytest.mark.parametrize("by", ["reprove", "repair"])
+def test_a_quarantined_server_that_is_good_on_a_renewed_base_is_in_use_again(
+    place: Place, by: str
+) -> None:
+    async def act() -> None:
+        store, name = place.app.store, f"moved_{by}"
+        place.publish(name, DECLARED, *GOOD, REFUSED, base=OLDER, refusals=REFUSALS)
+        assert store.quarantine.condemn(name, 1, "its own cases fail: x", time.time())
+        if by == "reprove":
+            again = Reprover(store, place.app.forge)
+            found = await again.reprove_server(store.servers.get(name), lambda step: None)
+            assert (found.verdict, found.version) == ("renewed", 2), found
+            assert found.reason == "it passes every stage again: it is active again"
+        else:
+            job = await place.repaired(name, "")
+            told = "on the present base image it passes every stage again: it is active again"
+            assert (job.state, job.result.get("told")) == ("done", told), job
+        entry = store.servers.get(name)
+        assert (entry.state, entry.base_image) == ("active", place.app.forge.engine.base)
+        standing = store.standings.get(name)
+        assert (standing.level, standing.window) == ("probationary", 0)
+        place.app.roster.forget_servers()
+        assert isinstance(await place.call(name, "halve", unit="m"), Done)
+
+    place.run(act())
+
+
+def test_a_renewed_base_lifts_no_quarantine_of_what_fails_there_too(place: Place) -> None:
+    async def act() -> None:
+        store, again = place.app.store, Reprover(place.app.store, place.app.forge)
+        # Its cases pass: what counted against it is a call that no case asks for.
+        place.publish("raising", RAISING, *GOOD, base=OLDER, output_schema=HALVED)
+        for _ in range(5):
+            await place.call("raising", "halve", unit="cm")
+        await place.written()
+        (failed, *_) = store.calls.find("raising", 1)
+        store.quarantine.condemn("raising", 1, "its own cases fail: x", time.time())
+        found = await again.reprove_server(store.servers.get("raising"), lambda step: None)
+        assert (found.verdict, found.version) == ("failed", 1), found
+        assert f"call {failed.id} fails again" in found.reason
+        # Nor of what somebody else has put there for another reason.
+        place.publish("guarded", SILENT, *GOOD, base=OLDER)
+        store.servers.set_state("guarded", "quarantined", time.time(), "trial", "it did worse")
+        found = await again.reprove_server(store.servers.get("guarded"), lambda step: None)
+        assert (found.verdict, found.version) == ("failed", 1), found
+        assert found.reason.startswith("it stays quarantined by trial: it did worse")
+        states = {store.servers.get(name).state for name in ("raising", "guarded")}
+        assert states == {"quarantined"}
 
     place.run(act())

@@ -75,3 +75,12 @@ def test_the_settings_price_goes_before_the_tables_and_the_homes_table_is_read(
     assert budget.compute_cost(1_000_000, 1_000_000, "gpt-4o") == 3.0
     assert priced.compute_cost(1_000_000, 1_000_000, "gpt-4o") == 9.0
     assert Budget().compute_cost(1_000_000, 1_000_000, "nobody's") == 0.0
+
+
+def test_tokens_of_the_endpoints_cache_have_a_price_of_their_own_where_one_is_told(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "prices.toml").write_text(f'{OWN}[models."c"]\nin = 2\nout = 4\ncached = 0.5\n')
+    budget = Budget(prices=PriceTable(tmp_path / "prices.toml"))
+    assert budget.compute_cost(1_000_000, 500_000, "c", cached=400_000) == 1.2 + 0.2 + 2.0
+    assert budget.compute_cost(1_000_000, 500_000, "gpt-4o", cached=400_000) == 2.0

@@ -10,11 +10,15 @@ from typing import Any
 
 from tests.world.loopback import JSON, Answering, served
 
+EVENTS = (("Content-Type", "text/event-stream"),)
+PIECE = 7
+
 
 @dataclass(frozen=True)
 class Said:
     """An answer: the message's content, or a whole body. A body of `chunks` is sent until the
-    client goes away; `finish` is the finish reason.
+    client goes away; `finish` is the finish reason. Where a stream is asked for, a message comes as
+    events of `PIECE` letters, unless it is sent `whole` all the same.
     """
 
     content: str = ""
@@ -25,6 +29,7 @@ class Said:
     finish: str = "stop"
     message: Mapping[str, Any] = field(default_factory=dict)
     usage: Mapping[str, Any] | None = None
+    whole: bool = False
 
 
 def said(value: Any) -> Said:
@@ -78,14 +83,47 @@ class _Answering(Answering):
         here.headers.append({name.lower(): value for name, value in self.headers.items()})
         with suppress(ConnectionError):
             said = here.answer(request)
+            if request.get("stream") and not (said.whole or said.chunks or said.body is not None):
+                self.answer(said.status, _stream(said), (*EVENTS, *said.headers))
+                return
             body = said.body if said.body is not None else _completion(said)
-            self.answer(said.status, body, (*JSON, *said.headers), said.chunks)
+            typed = any(name == "Content-Type" for name, _ in said.headers)
+            headers = said.headers if typed else (*JSON, *said.headers)
+            self.answer(said.status, body, headers, said.chunks)
+
+
+def _message(answer: Said) -> dict[str, Any]:
+    return {"role": "assistant", "content": answer.content, **answer.message}
+
+
+def _usage(answer: Said) -> Mapping[str, Any]:
+    usual = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    return usual if answer.usage is None else answer.usage
+
+
+_HEAD = {"id": "c", "created": 1, "model": "m-1"}
 
 
 def _completion(answer: Said) -> bytes:
-    message = {"role": "assistant", "content": answer.content, **answer.message}
-    choice = {"index": 0, "message": message, "finish_reason": answer.finish}
-    told: dict[str, Any] = {"id": "c", "object": "chat.completion", "created": 1, "model": "m-1"}
-    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-    usage_told = usage if answer.usage is None else answer.usage
-    return json.dumps({**told, "choices": [choice], "usage": usage_told}).encode()
+    choice = {"index": 0, "message": _message(answer), "finish_reason": answer.finish}
+    told = {**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _usage(answer)}
+    return json.dumps(told).encode()
+
+
+def _stream(answer: Said) -> bytes:
+    message = _message(answer)
+    content = message.pop("content")
+    pieces: list[Any] = [message]
+    if isinstance(content, str):
+        pieces += [{"content": content[n : n + PIECE]} for n in range(0, len(content), PIECE)]
+    else:
+        pieces.append({"content": content})
+    choices = [{"index": 0, "delta": piece, "finish_reason": None} for piece in pieces]
+    choices.append({"index": 0, "delta": {}, "finish_reason": answer.finish})
+    told = [{**_HEAD, "object": "chat.completion.chunk", "choices": [one]} for one in choices]
+    told.append({**_HEAD, "choices": [], "usage": _usage(answer)})
+    return b"".join(event(json.dumps(one)) for one in told) + event("[DONE]")
+
+
+def event(data: str) -> bytes:
+    return f"data: {data}\n\n".encode()

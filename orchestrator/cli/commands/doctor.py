@@ -17,12 +17,11 @@ from orchestrator.approvals.sending import build_send_command
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.terminal import FAILED, json_option, print_json, print_table, report_errors
-from orchestrator.forging.authors.authors import KEY
 from orchestrator.forging.authors.budget import DAY_SECONDS
 from orchestrator.gateway.brokers import SOURCES
 from orchestrator.processes.kill import is_alive
 from orchestrator.processes.resident import find_resident
-from orchestrator.settings import Settings, load_settings
+from orchestrator.settings import KEY, OPENAI, Settings, load_settings
 from registry.approvals.approvals import ApprovalTable
 from registry.audit.heads import HeadSigner
 from registry.audit.search import AuditTable
@@ -60,6 +59,7 @@ def run_checks(settings: Settings, store: Store) -> tuple[DoctorCheck, ...]:
         _check_pin_file(settings),
         _check_resident(settings),
         *_check_model(settings, store.model_usage),
+        *_check_other_endpoints(settings),
         _check_grants(settings, store),
         _check_registry(settings, store),
     )
@@ -89,6 +89,21 @@ def _check_model(settings: Settings, model_usage: ModelUsageTable) -> Iterator[D
         yield DoctorCheck("model", "ok", f"{told}; its key is in the environment", hint)
         return
     yield DoctorCheck("model", "ok", f"{told}; its key is in the vault" if kept else told)
+
+
+def _check_other_endpoints(settings: Settings) -> Iterator[DoctorCheck]:
+    """The endpoints of single roles, and the ones that wait for a person to allow their hosts."""
+    for role, endpoint in settings.of_model.others.items():
+        told = f"{role}: {endpoint.model or 'its only model'} at {endpoint.url}"
+        if endpoint.key or endpoint.url in (OPENAI, settings.of_model.url):
+            yield DoctorCheck("model", "ok", told)
+            continue
+        try:
+            kept = open_vault(settings).get(SOURCES, endpoint.key_name) is not None
+        except (VaultDamaged, KeyUnusable):
+            return
+        hint = "asked once its host is allowed: `toolwright source allow HOST`" if kept else ""
+        yield DoctorCheck("model", "ok", told if kept else f"{told}, without a key", hint)
 
 
 def _check_files(settings: Settings, store: Store) -> Iterator[DoctorCheck]:

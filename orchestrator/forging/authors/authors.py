@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from forge.authors.fallback import FallbackAuthor
 from forge.authors.interface import Author, Endpoint
 from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import count_budgets
@@ -17,7 +18,7 @@ from orchestrator.forging.authors.budget import DAY_SECONDS, CostEstimate, find_
 from orchestrator.forging.authors.choice import AuthorChoice, AuthorOptions, Wanted, choose_author
 from orchestrator.forging.authors.metering import MeteredAuthor
 from orchestrator.gateway.brokers import SOURCES
-from orchestrator.settings import OPENAI, ModelSettings
+from orchestrator.settings import OPENAI, EndpointRole, EndpointSettings, ModelSettings
 from registry.jobs.drafts import DRAFTING
 from registry.models import Job
 from registry.needs import HostNeed
@@ -45,10 +46,6 @@ class SamplingAuthors:
         return self._authors.get(job)
 
 
-KEY = "OPENAI_API_KEY"
-"""The vault's name of the endpoint's key, where the environment has none."""
-
-
 @dataclass
 class Authors:
     """Close it after use."""
@@ -69,12 +66,20 @@ class Authors:
         return choose_author(wanted, self._find_options(job), job, began)
 
     async def open_author(
-        self, choice: AuthorChoice, job: Job, server: str, alive: Callable[[], object]
+        self,
+        choice: AuthorChoice,
+        job: Job,
+        server: str,
+        alive: Callable[[], object],
+        role: EndpointRole = "author",
     ) -> Author:
-        """The model that was chosen, within its budget. Raises AuthorFailed."""
+        """The model that was chosen, within its budget; of the endpoint the one for that role.
+        Raises AuthorFailed.
+        """
         sampler = self.samplers.find_author(job.id) if choice.writer == "sampling" else None
-        inner = sampler or await self._open_endpoint_author()
-        return self._meter_author(inner, job.id, server, alive)
+        if sampler is not None:
+            return self._meter_author(sampler, job.id, server, alive)
+        return await self._open_role(role, job.id, server, alive)
 
     async def open_endpoint(self, job: str = "", server: str = "") -> Author | None:
         """The configured endpoint for questions of a job (its id) about a server; None where none
@@ -82,7 +87,7 @@ class Authors:
         """
         if not self.describe_endpoint() or self._find_needs():
             return None
-        return self._meter_author(await self._open_endpoint_author(), job, server, lambda: None)
+        return await self._open_role("author", job, server, lambda: None)
 
     async def open_reader(
         self, wanted: Wanted, job: Job, server: str, alive: Callable[[], object]
@@ -91,8 +96,7 @@ class Authors:
         endpoint, else the client's own model, asked anew; None where neither can be.
         """
         if wanted in ("", "openai") and self.describe_endpoint() and not self._find_needs():
-            author = await self._open_endpoint_author(self.settings.reader)
-            return self._meter_author(author, job.id, server, alive, self.settings.reader)
+            return await self._open_role("reader", job.id, server, alive)
         sampler = self.samplers.find_author(job.id) if wanted in ("", "sampling") else None
         return self._meter_author(sampler, job.id, server, alive) if sampler else None
 
@@ -138,23 +142,50 @@ class Authors:
             budgets=given,
         )
 
-    def _find_key(self) -> str:
-        secret = None if self.settings.key else self.vault.get(SOURCES, KEY)
-        return self.settings.key or (secret.reveal() if secret else "")
+    def _find_key(self, endpoint: EndpointSettings | None = None) -> str:
+        endpoint = endpoint or self.settings.main
+        secret = None if endpoint.key else self.vault.get(SOURCES, endpoint.key_name)
+        return endpoint.key or (secret.reveal() if secret else "")
 
     def _find_needs(self) -> HostNeed | None:
+        return self._find_need(self.settings.main)
+
+    def _find_need(self, endpoint: EndpointSettings) -> HostNeed | None:
         """A key of the vault goes only where a person let it: to OpenAI, or a host they named."""
-        origin = parse_origin(self.settings.url)
+        origin = parse_origin(endpoint.url)
         if origin is None:
-            raise OrchestratorError(f"OPENAI_BASE_URL {self.settings.url[:100]!r} is no URL.")
-        if self.settings.key or self.settings.url == OPENAI or not self._find_key():
+            name = endpoint.key_name.removesuffix("API_KEY") + "BASE_URL"
+            raise OrchestratorError(f"{name} {endpoint.url[:100]!r} is no URL.")
+        if endpoint.key or endpoint.url == OPENAI or not self._find_key(endpoint):
             return None
         host = f"{origin.host}:{origin.port}"
         return None if host in self.consents.find_hosts() else HostNeed(host)
 
-    async def _open_endpoint_author(self, model: str = "") -> Author:
-        asked = model or self.settings.model
-        place = Endpoint(self.settings.url, asked, self._find_key(), self.settings.seconds)
+    async def _open_role(
+        self, role: EndpointRole, job: str, server: str, alive: Callable[[], object]
+    ) -> Author:
+        """The endpoints of a role that may be asked, each metered by its own model's price."""
+        own = self.settings.list_endpoints(role)
+        main = self.settings.main
+        first = own[0] if self._find_need(own[0]) is None else main
+        others = (each for each in own[1:] if self._find_need(each) is None)
+        asked = dict.fromkeys((first, *others))
+        authors = [
+            self._meter_author(
+                await self._open_endpoint_author(endpoint), job, server, alive, endpoint.model
+            )
+            for endpoint in asked
+        ]
+        return FallbackAuthor(tuple(authors)) if len(authors) > 1 else authors[0]
+
+    async def _open_endpoint_author(self, endpoint: EndpointSettings) -> Author:
+        place = Endpoint(
+            endpoint.url,
+            endpoint.model,
+            self._find_key(endpoint),
+            self.settings.seconds,
+            effort=self.settings.effort,
+        )
         if place not in self._opened:
             # The openai package costs half a second: only who asks pays for it.
             module = await asyncio.to_thread(importlib.import_module, "forge.authors.endpoint")

@@ -81,7 +81,7 @@ class MeteredAuthor:
             self._end_call(cut, call.tokens_in, call.tokens_out)
             raise
         answered = replace(call, state="answered", model=reply.model, content=reply.content)
-        self._end_call(answered, reply.tokens_in, reply.tokens_out)
+        self._end_call(answered, reply.tokens_in, reply.tokens_out, reply.cached)
         return reply
 
     def _begin_call(self, ask: ModelRequest, digest: str) -> ModelCall:
@@ -105,22 +105,22 @@ class MeteredAuthor:
             raise BudgetSpent(begun, render_line(begun))
         return begun
 
-    def _end_call(self, call: ModelCall, tokens_in: int, tokens_out: int) -> None:
+    def _end_call(self, call: ModelCall, tokens_in: int, tokens_out: int, cached: int = 0) -> None:
         seconds = self.now() - call.started
-        cost = self._compute_cost(tokens_in, tokens_out, call.model or self.model)
+        cost = self._compute_cost(tokens_in, tokens_out, call.model or self.model, cached)
         spent = replace(
             call, tokens_in=tokens_in, tokens_out=tokens_out, cost=cost, seconds=seconds
         )
         self.model_usage.end_call(spent, self.now())
 
-    def _compute_cost(self, tokens_in: int, tokens_out: int, model: str) -> float:
+    def _compute_cost(self, tokens_in: int, tokens_out: int, model: str, cached: int = 0) -> float:
         """A client's own model costs us nothing. What an endpoint calls its model is its own word:
         it costs no less than the one that was asked.
         """
         if self.name != "openai":
             return 0.0
-        told = self.budget.compute_cost(tokens_in, tokens_out, model)
-        return max(told, self.budget.compute_cost(tokens_in, tokens_out, self.model))
+        told = self.budget.compute_cost(tokens_in, tokens_out, model, cached)
+        return max(told, self.budget.compute_cost(tokens_in, tokens_out, self.model, cached))
 
     async def _write_unless_frozen(self, ask: ModelRequest) -> ModelReply:
         """The answer, cut at once by a freeze, and within a second where the job is lost."""

@@ -61,6 +61,31 @@ def test_a_service_is_found_by_its_name(task: str, wanted: str) -> None:
     assert (found[0].service.identity, found[0].reason) == (wanted, "named")
 
 
+@pytest.mark.parametrize(
+    "task",
+    [
+        "validate an IBAN",
+        "Write a tool that validates IBANs",
+        "check whether an IBAN is valid",
+        "normalize the IBANs of a list",
+    ],
+)
+def test_what_only_computes_means_no_service_that_is_called_like_its_subject(task: str) -> None:
+    assert suggest_services(task) == ()
+
+
+@pytest.mark.parametrize(
+    ("task", "wanted"),
+    [
+        ("validate an IBAN with ibanapi", "ibanapi.com"),
+        ("summarize GitHub issues", "github.com"),
+        ("a tool that lists GitHub issues", "github.com"),
+    ],
+)
+def test_a_task_of_computing_may_name_a_service_all_the_same(task: str, wanted: str) -> None:
+    assert wanted in suggest_services(task)[0].service.identity
+
+
 def test_weather_by_coordinates_finds_services_about_weather() -> None:
     found = suggest_services("weather by coordinates")
     assert found

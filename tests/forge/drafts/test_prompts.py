@@ -135,3 +135,17 @@ def test_what_was_written_before_cannot_leave_its_fence() -> None:
 @given(st.text(max_size=500), st.integers(0, 300))
 def test_a_cut_text_is_never_longer_than_its_room(text: str, room: int) -> None:
     assert len(cut_middle(text, room).encode("utf-8", "replace")) <= room
+
+
+def test_prompts_of_one_kind_begin_alike_so_that_endpoints_can_keep_their_beginning() -> None:
+    first, other = (Brief(task, "x") for task in ("convert units", "round numbers"))
+    prompts = [
+        build_specification_request(first, 100).prompt,
+        build_specification_request(other, 100).prompt,
+        build_code_request(other, DRAFT, 100).prompt,
+    ]
+    letters = enumerate(zip(*prompts, strict=False))
+    shared = next(place for place, found in letters if len({*found}) > 1)
+    # Caches keep beginnings of 1,024 tokens or more.
+    assert shared > 4 * 1_024
+    assert all("convert units" not in prompt[:shared] for prompt in prompts)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -31,6 +32,14 @@ def hang():
 @tool
 def end():
     os._exit(3)
+
+@tool
+def eat():
+    return {"length": len("x" * (1 << 29))}
+
+@tool
+def fill():
+    return {"length": len("x" * (1 << 26))}
 """
 
 
@@ -40,7 +49,7 @@ class Nobody:
 
 
 def bundle(source: str = SOURCE, *names: str) -> Bundle:
-    named = names or ("look", "hang", "end")
+    named = names or ("look", "hang", "end", "eat", "fill")
     tools = tuple(ToolDefinition(name, name, ANY, ANY, "read") for name in named)
     return Bundle("local", 1, "Local", "https://api.test", source, tools, Provenance("", ""))
 
@@ -83,3 +92,16 @@ def test_nothing_starts_while_frozen() -> None:
     kill_switch.engage()
     with pytest.raises(Frozen):
         asyncio.run(called(ProcessRunner(kill_switch=kill_switch), bundle(), "look"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
+def test_a_call_that_takes_more_memory_than_a_server_may_fails_and_the_next_is_served() -> None:
+    async def both() -> tuple[Outcome, Outcome]:
+        broker = Broker(build_read_policy(bundle()), Nobody())
+        async with ProcessRunner().open(bundle(), broker) as session:
+            return await session.call("eat", {}), await session.call("fill", {})
+
+    eaten, filled = asyncio.run(both())
+    assert eaten.failure is not None
+    assert "MemoryError" in eaten.failure.message
+    assert filled.structured == {"length": 1 << 26}
