@@ -14,10 +14,8 @@ from scripts.reference import render_commands, render_runtime
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 WIDTH = 100
-# Its figures are edited with each measurement.
-UNHELD = frozenset({"benchmarks.md"})
 PAGES = [
-    *(page for page in sorted(DOCS.glob("*.md")) if page.name not in UNHELD),
+    *sorted(DOCS.glob("**/*.md")),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
 ]
 
