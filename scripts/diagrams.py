@@ -1,7 +1,7 @@
 """Draw the two diagrams of docs/architecture.md: docs/walls.svg and docs/task.svg.
 
-    python scripts/diagrams.py          # says which picture is not current
-    python scripts/diagrams.py --write
+python scripts/diagrams.py          # says which picture is not current
+python scripts/diagrams.py --write
 """
 
 from __future__ import annotations
@@ -97,7 +97,15 @@ WALLS = Diagram(
         Box(480, 216, 150, 74, "Broker", ("sends only what", "is declared")),
         Box(262, 320, 150, 74, "Registry", ("versions, proofs,", "trust, audit")),
         Box(480, 320, 150, 74, "Vault", ("secrets, encrypted",)),
-        Box(768, 60, 164, 92, "Sandbox", ("one server: no network,", "no secret, read-only"), "caged"),
+        Box(
+            768,
+            60,
+            164,
+            92,
+            "Sandbox",
+            ("one server: no network,", "no secret, read-only"),
+            "caged",
+        ),
         Box(768, 216, 164, 74, "The API", ("the real one",)),
         Wall(208, 20, 410, ("client's wall:", "MCP over stdio")),
         Wall(686, 20, 410, ("sandbox's wall: one pipe;", "API: declared requests")),
@@ -129,8 +137,23 @@ TASK = Diagram(
         Box(528, 150, 130, 62, "You approve", ("that exact write",), "person"),
         Box(16, 300, 130, 62, "You allow", ("the API's host",), "person"),
         Box(180, 300, 130, 62, "Find", ("the description",)),
-        Box(354, 288, 130, 86, "Make code", ("compiled from it,", "or a model writes", "tests, then code")),
-        Box(528, 276, 150, 110, "Prove", ("static, suite, cases,", "mock with faults,", "safe live reads,", "red team"), "caged"),
+        Box(
+            354,
+            288,
+            130,
+            86,
+            "Make code",
+            ("compiled from it,", "or a model writes", "tests, then code"),
+        ),
+        Box(
+            528,
+            276,
+            150,
+            110,
+            "Prove",
+            ("static, suite, cases,", "mock with faults,", "safe live reads,", "red team"),
+            "caged",
+        ),
         Box(732, 300, 150, 62, "Register", ("on probation", "at first")),
         Box(354, 408, 524, 46, "Repair", ("diagnose, remedy, prove again, replay the last calls",)),
         Arrow(((136, 71), (180, 71))),

@@ -43,7 +43,10 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ID = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{16}\b")
 _VARYING = (
     (re.compile(r"\bsha256:[0-9a-f]+…?|\b(?=[0-9a-f]*\d)[0-9a-f]{4,64}\b…?"), "ID"),
-    (re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?( ?UTC|Z|[+-]\d\d:?\d\d)?)?"), "TIME"),
+    (
+        re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?( ?UTC|Z|[+-]\d\d:?\d\d)?)?"),
+        "TIME",
+    ),
     (re.compile(r"\b\d\d:\d\d(:\d\d)?\b"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s|min|MB|kB|bytes|B|h|hours|days)\b"), "AMOUNT"),
     (re.compile(r"/tmp/\S+?(?=[\s,;:'\"]|$)"), "PATH"),
@@ -76,6 +79,8 @@ class Shown:
 
     step: Step
     lines: tuple[str, ...]
+    latest: str
+    """The last id that was shown before."""
 
 
 def read_page(text: str) -> Page:
@@ -119,11 +124,11 @@ def run_page(page: Page, place: Path) -> Iterator[Shown]:
                 command = re.sub(rf"\b{shown[:4]}[0-9a-f]*\b", real, command)
             command = re.sub(r"\bID\b", latest, command)
             typed = _type(_at(command, port), environment, place, page.answers)
-            lines = tuple(line.replace(f"127.0.0.1:{port}", SHOWN_AT) for line in typed)
+            lines = tuple(_as_shown(line, place, port) for line in typed)
             ids = _ID.findall("\n".join(lines))
             renamed |= dict(zip(_ID.findall("\n".join(step.printed)), ids, strict=False))
+            yield Shown(step, lines, latest)
             latest = ids[-1] if ids else latest
-            yield Shown(step, lines)
 
 
 def prepare_environment(place: Path) -> Mapping[str, str]:
@@ -134,13 +139,14 @@ def prepare_environment(place: Path) -> Mapping[str, str]:
         (place / name).symlink_to(ROOT / name)
     return {
         **kept,
-        "PATH": f"{Path(sys.executable).parent}:{kept.get('PATH', os.defpath)}",
+        "PATH": f"{ROOT / '.venv/bin'}:{kept.get('PATH', os.defpath)}",
         "HOME": str(place),
         "TOOLWRIGHT_HOME": str(place / ".toolwright"),
         "TOOLWRIGHT_CACHE": cache,
-        "TOOLWRIGHT_RESIDENT": "off",
         "COLUMNS": "96",
         "TERM": "dumb",
+        # Seconds: a command on a loaded machine waits for the resident process, as on a quiet one.
+        "TOOLWRIGHT_RESIDENT": "20",
     }
 
 
@@ -156,6 +162,19 @@ def serve_example(place: Path, options: Sequence[str]) -> Iterator[int]:
             yield int(re.findall(r"\d+", process.stdout.readline())[0])
         finally:
             process.terminate()
+
+
+def _as_shown(line: str, place: Path, port: int) -> str:
+    """The line as it is on a machine whose user is `you` and whose API has the page's port."""
+    changes = (
+        (f"127.0.0.1:{port}", SHOWN_AT),
+        (f"{ROOT}/.venv/bin", "/home/you/.local/bin"),
+        (str(place), "/home/you"),
+        (str(ROOT), "/home/you/toolwright"),
+    )
+    for real, shown in changes:
+        line = line.replace(real, shown)
+    return line
 
 
 def _at(command: str, port: int) -> str:
@@ -255,7 +274,11 @@ def fill(text: str, shown: Sequence[Shown]) -> str:
             continue
         first = each.step.command.split("\\")[0][:40]
         pattern = re.compile(rf"^\$ {re.escape(first)}(?:[^\n]*\\\n)*[^\n]*\n(?=\$ |```)", re.M)
-        text = pattern.sub(lambda found, each=each: found[0] + "\n".join(each.lines) + "\n", text, 1)
+        found = pattern.search(text)
+        if found is not None:
+            command = re.sub(r"\bID\b", each.latest[:4], found[0])
+            filled = command + "".join(f"{line}\n" for line in each.lines)
+            text = text[: found.start()] + filled + text[found.end() :]
     return text
 
 

@@ -80,6 +80,8 @@ def backup_command(
         print_json({**asdict(report), "key_file": kept})
     else:
         _print_backup(report, kept)
+        if key_file and not sealed:
+            print_text(f"This home has no secrets, so {key_file} was not written.", "yellow")
 
 
 def _seal_key(
