@@ -277,7 +277,7 @@ def fill(text: str, shown: Sequence[Shown]) -> str:
         found = pattern.search(text)
         if found is not None:
             command = re.sub(r"\bID\b", each.latest[:4], found[0])
-            filled = command + "".join(f"{line}\n" for line in each.lines)
+            filled = command + "".join(f"{line}\n" for line in each.lines if line)
             text = text[: found.start()] + filled + text[found.end() :]
     return text
 

@@ -11,5 +11,5 @@ def from_roman(numeral):
     values = [DIGITS.get(letter, 0) for letter in numeral.upper()]
     if not values or 0 in values:
         raise ToolError("not a Roman numeral")
-    pairs = zip(values, [*values[1:], 0])
+    pairs = zip(values, [*values[1:], 0], strict=True)
     return {"number": sum(-one if one < after else one for one, after in pairs)}
