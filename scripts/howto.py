@@ -129,6 +129,8 @@ def run_page(page: Page, place: Path) -> Iterator[Shown]:
             renamed |= dict(zip(_ID.findall("\n".join(step.printed)), ids, strict=False))
             yield Shown(step, lines, latest)
             latest = ids[-1] if ids else latest
+        # It ends what the commands started behind them, which works in `place`.
+        _type("toolwright kill", environment, place, ())
 
 
 def prepare_environment(place: Path) -> Mapping[str, str]:

@@ -77,9 +77,8 @@ def _tell_plan(settings: Settings, names: list[str], images: list[str]) -> None:
     print_text(
         f"Goes: {settings.home}: {render_count(len(names), 'server')}, all secrets, the audit log."
     )
-    print_text(
-        f"Goes: its containers, {render_count(len(images), 'image')}, its entries in clients' files."
-    )
+    built = render_count(len(images), "image")
+    print_text(f"Goes: its containers, {built}, its entries in clients' files.")
     if read_records(settings):
         print_text(
             "Goes: what clients had before `import-clients`. `toolwright import-clients --undo` "
