@@ -27,6 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "howto"
+BINARIES = Path(sys.executable).parent
 SHOWN_AT = "127.0.0.1:8080"
 PIN = "a-pin-of-mine"
 SECONDS = 90.0
@@ -141,7 +142,7 @@ def prepare_environment(place: Path) -> Mapping[str, str]:
         (place / name).symlink_to(ROOT / name)
     return {
         **kept,
-        "PATH": f"{ROOT / '.venv/bin'}:{kept.get('PATH', os.defpath)}",
+        "PATH": f"{BINARIES}:{kept.get('PATH', os.defpath)}",
         "HOME": str(place),
         "TOOLWRIGHT_HOME": str(place / ".toolwright"),
         "TOOLWRIGHT_CACHE": cache,
@@ -170,7 +171,7 @@ def _as_shown(line: str, place: Path, port: int) -> str:
     """The line as it is on a machine whose user is `you` and whose API has the page's port."""
     changes = (
         (f"127.0.0.1:{port}", SHOWN_AT),
-        (f"{ROOT}/.venv/bin", "/home/you/.local/bin"),
+        (str(BINARIES), "/home/you/.local/bin"),
         (str(place), "/home/you"),
         (str(ROOT), "/home/you/toolwright"),
     )
