@@ -49,6 +49,7 @@ _VARYING = (
         "TIME",
     ),
     (re.compile(r"\b\d\d:\d\d(:\d\d)?\b"), "TIME"),
+    (re.compile(r"\b(\d+|an?) (second|minute|hour)s? ago|\bjust now\b"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s|min|MB|kB|bytes|B|h|hours|days)\b"), "AMOUNT"),
     (re.compile(r"/tmp/\S+?(?=[\s,;:'\"]|$)"), "PATH"),
     (re.compile(r"[ \t]+"), " "),
@@ -291,7 +292,7 @@ def main() -> None:
     different = 0
     for path in sorted(pages):
         text = path.read_text("utf-8")
-        with tempfile.TemporaryDirectory() as scratch:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
             shown = list(run_page(read_page(text), Path(scratch)))
         if "--fill" in sys.argv:
             path.write_text(fill(text, shown), "utf-8")
