@@ -94,7 +94,9 @@ def _print_server(result: dict[str, Any]) -> None:
     if came and came["state"] in ("answered", "pending"):
         print_answer(render_task_result(came))
     elif came:
-        print_text("Its task is not done yet: `toolwright do TASK` asks what is not clear.")
+        print_text(
+            "The task is not done yet. `toolwright do TASK` does it, and asks what is not clear."
+        )
     for problem in result["problems"]:
         print_text(f"left out: {problem}", "yellow")
     for wanted in result.get("credentials", ()):
