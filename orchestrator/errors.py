@@ -148,8 +148,8 @@ class ProseFound(ForgeFailed):
         self.place, self.pages = place, pages
         super().__init__(
             f"no machine-readable API description was found at {place.location}, and the "
-            "documentation for people there was not read. Run `forge` with it as the source to have "
-            "it read."
+            "documentation for people there was not read. To have it read, run `forge` with it as "
+            "the source."
         )
 
 
