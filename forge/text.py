@@ -1,4 +1,4 @@
-"""Sanitize text from documents before it is shown to a person or a model."""
+"""Sanitize text from documents before it is shown to a person or a model; say how many."""
 
 from __future__ import annotations
 
@@ -40,6 +40,11 @@ _SUSPECTS = ("instruction", "rules", "prompt", "guideline", "the user")
 REMEMBERED = 4_096
 """How many lines are remembered: descriptions say the same of a parameter in each operation."""
 LEFT_OUT = "[left out: addressed to a model]"
+
+
+def render_count(number: int, noun: str) -> str:
+    """`1 tool`, `2 tools`: for nouns whose plural ends in s."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def sanitize_line(text: Any, limit: int) -> str:

@@ -130,8 +130,8 @@ class ForgeDeclined(ForgeFailed):
 
     def __init__(self, who: str, reason: str) -> None:
         super().__init__(
-            f"{who} declined: {reason}\nNothing was registered. `forge` again, with the task put "
-            "otherwise or by another author, starts anew."
+            f"{who} declined: {reason}\nNothing was registered. To try again, run `forge` with the "
+            "task in other words or with another author."
         )
 
 
@@ -148,7 +148,8 @@ class ProseFound(ForgeFailed):
         self.place, self.pages = place, pages
         super().__init__(
             f"no machine-readable API description was found at {place.location}, and the "
-            "documentation for people there was not read. `forge` with it as the source reads it."
+            "documentation for people there was not read. To have it read, run `forge` with it as "
+            "the source."
         )
 
 
@@ -220,7 +221,7 @@ class SuccessionUndecided(OrchestratorError):
     def __init__(self, need: SuccessionNeed) -> None:
         self.need = need
         super().__init__(
-            f"{need.server} is registered, and its next version would be another server: "
+            f"{need.server} is registered, and its next version would do other things: "
             f"{'; '.join(need.changes[:8])[:1000]}. Give another name, or let a person allow it."
         )
 
@@ -231,8 +232,8 @@ class SourceUnconfirmed(OrchestratorError):
     def __init__(self, need: SourceNeed) -> None:
         self.need = need
         super().__init__(
-            f"the task names no API; the registered source {need.url} may be meant. `forge` with "
-            "it as the source, or with the source `none`."
+            f"the task names no API; the registered source {need.url} may be meant. Run "
+            "`forge` with it as the source, or with the source `none`."
         )
 
 
@@ -278,7 +279,7 @@ class ConfigNotUnderstood(OrchestratorError):
         self.reason = reason
         super().__init__(
             f"{path} is not understood ({reason}). Mend it, or use --print and add the server by "
-            "hand; nothing was changed."
+            "hand. Nothing was changed."
         )
 
 
@@ -324,7 +325,7 @@ class RepairFailed(OrchestratorError):
     """A repair changed nothing: the server is as it was."""
 
     def __init__(self, server: str, reason: str) -> None:
-        super().__init__(f"{server} was not repaired: {reason}. `toolwright show {server}`")
+        super().__init__(f"{server} was not repaired: {reason}. See `toolwright show {server}`.")
 
 
 class GainsUndecided(OrchestratorError):

@@ -88,7 +88,7 @@ class TooManyWaiting(RegistryError):
     """As many rows wait as may; nothing was stored."""
 
     def __init__(self, kind: str, number: int, then: str) -> None:
-        super().__init__(f"{number} {kind} wait already, which is as many as may. {then}")
+        super().__init__(f"{number} {kind} wait already, and no more may wait. {then}")
 
 
 class JobLost(RegistryError):

@@ -77,7 +77,7 @@ def _render_command(command: click.Command, path: str, parent: click.Context) ->
     """A command and those below it."""
     context = click.Context(command, info_name=path.rpartition(" ")[2], parent=parent)
     yield f"{'#' * (path.count(' ') + 2)} {path}\n"
-    yield _wrap(" ".join((command.help or "").split())) + "\n"
+    yield "\n\n".join(_render_help(command.help or "")) + "\n"
     yield "    " + " ".join((path, *command.collect_usage_pieces(context))) + "\n"
     rows = [
         (record[0], " ".join(record[1].split()))
@@ -92,6 +92,15 @@ def _render_command(command: click.Command, path: str, parent: click.Context) ->
             below = command.get_command(context, name)
             assert below is not None
             yield from _render_command(below, f"{path} {name}", context)
+
+
+def _render_help(text: str) -> Iterator[str]:
+    """The paragraphs of a help text; one that begins with \\b is a block, as click prints it."""
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        if paragraph.startswith("\b"):
+            yield textwrap.indent(paragraph.removeprefix("\b").strip("\n"), "    ")
+        else:
+            yield _wrap(" ".join(paragraph.split()))
 
 
 def render_runtime() -> str:

@@ -87,14 +87,14 @@ def describe_wait(job: str, need: AllowedNeed | CredentialNeed) -> str:
     if isinstance(need, ServiceNeed):
         return describe_services(job, need)
     if isinstance(need, CredentialNeed):
-        return f"a person has to say yes first: {render_way(need, job)}"
+        return f"first a person has to allow it: {render_way(need, job)}"
     hosts = [part.host for part in list_parts(need) if isinstance(part, HostNeed)]
-    what_for = f", to requests to {', '.join(hosts)}" if hosts else ""
+    what = f"requests to {', '.join(hosts)}" if hosts else "it"
     if isinstance(need, OrderNeed):
-        what_for = f", once for all of it: {render_need(need)}"
+        what = f"all of it at once: {render_need(need)}"
     others = [part.instead for part in list_parts(need) if isinstance(part, HostNeed)]
     way = "; ".join([render_way(need, job), *filter(None, others)])
-    return f"a person has to say yes first{what_for}: {way}"
+    return f"first a person has to allow {what}: {way}"
 
 
 def render_need(need: Need) -> str:
@@ -231,10 +231,9 @@ def describe_engine_wait(job: str, need: EngineNeed) -> str:
 def describe_succession_wait(job: str, need: SuccessionNeed) -> str:
     """What a next version would change, and how it takes the registered one's place."""
     return (
-        f"{need.server} is registered, and nothing of its next version was tried yet, because it "
-        f"would be another server than a person knows: {'; '.join(need.changes)}. Give another "
-        f"name, or, if it is to take the place of version {need.version}, a person says so: "
-        f"{render_way(need, job)}"
+        f"{need.server} is registered. Its next version was not tried yet, because it would do "
+        f"other things: {'; '.join(need.changes)}. Give another name. If it is to take the place "
+        f"of version {need.version}, a person has to allow that: {render_way(need, job)}"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from forge.text import render_count
 from orchestrator.app import open_app
 from orchestrator.cli.progress.working import open_shown
 from orchestrator.cli.terminal import print_table, print_text
@@ -81,8 +82,7 @@ def print_added(added: AddedServer) -> None:
     print_text("permissions: " + (", ".join(bundle.permissions) or "none"))
     writes = sum(tool.access == "write" for tool in bundle.tools)
     if writes:
-        print_text(
-            f"{writes} of {len(bundle.tools)} tools count as writes, and ask you before each call."
-        )
+        tools = render_count(len(bundle.tools), "tool")
+        print_text(f"{writes} of {tools} count as writes, and ask you before each call.")
     for finding in added.left_out:
         print_text(f"left out: {finding.where}: {finding.reason}", "yellow")

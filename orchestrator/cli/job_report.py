@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+from forge.text import render_count
 from orchestrator.approvals.needs import is_allowable, render_way, show_need
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.terminal import FAILED, WAITING, print_json, print_text
@@ -86,19 +87,23 @@ def _print_server(result: dict[str, Any]) -> None:
     print_text(
         f"{result['server']} version {result['version']} is {result['state']}.", "bold green"
     )
-    print_text(f"{len(result['tools'])} tools; try: toolwright show {result['server']}")
+    print_text(
+        f"{render_count(len(result['tools']), 'tool')}; try: toolwright show {result['server']}"
+    )
     came = result.get("task")
     if came and came["state"] in ("answered", "pending"):
         print_answer(render_task_result(came))
     elif came:
-        print_text("Its task is not done yet: `toolwright do TASK` asks what is not clear.")
+        print_text(
+            "The task is not done yet. `toolwright do TASK` does it, and asks what is not clear."
+        )
     for problem in result["problems"]:
         print_text(f"left out: {problem}", "yellow")
     for wanted in result.get("credentials", ()):
         verb = "wants" if wanted["required"] else "takes"
         print_text(
-            f"it {verb} {wanted['name']}, {wanted['place']}, for {wanted['tools']} tools: "
-            f"{wanted['how']}",
+            f"it {verb} {wanted['name']}, {wanted['place']}, "
+            f"for {render_count(wanted['tools'], 'tool')}: {wanted['how']}",
             "yellow",
         )
         if wanted["says"]:

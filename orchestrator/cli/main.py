@@ -133,8 +133,8 @@ class CommandGroup(click.Group):
 @click.option("--json", "as_json", is_flag=True, help="Without a command: as JSON for scripts.")
 @click.pass_context
 def toolwright(context: click.Context, /, as_json: bool, **_: Any) -> None:
-    """Ask for something; if no MCP server can do it, Toolwright makes one, proves it, and keeps it
-    on a short leash until it has earned more.
+    """Ask for something. If no registered MCP server can do it, Toolwright makes one and proves it.
+    What writes waits for you.
     """
     if context.invoked_subcommand is not None and as_json:
         raise click.UsageError(f"Write --json behind {context.invoked_subcommand}.")

@@ -12,6 +12,7 @@ from forge.drafts.brief import Brief
 from forge.drafts.diagnosis import Diagnosis
 from forge.drafts.draft import Draft
 from forge.drafts.pages import Kind
+from forge.text import render_count
 from orchestrator.approvals.needs import describe_engine_wait, engine_need
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, ModelNotAsked
 from orchestrator.forging.briefing import Briefing
@@ -142,7 +143,7 @@ class DraftJobRunner:
         # Fetching packages takes its time, in which somebody may have registered the name.
         self.briefing.check_name_free(proposal.brief)
         bundle, draft = self.forge.assign_version(packed), proposal.draft
-        step = f"draft {proposal.row.number}: {len(bundle.tools)} tools"
+        step = f"draft {proposal.row.number}: {render_count(len(bundle.tools), 'tool')}"
         proposal.report(ForgeStep("read", 0.25, step))
         if self.proving.can_compose(bundle):
             check_permissions(self.forge.consents, proposal, bundle)

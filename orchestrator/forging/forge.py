@@ -16,6 +16,7 @@ from forge.compiler.selection import parse_credential
 from forge.documentation.to_openapi import DerivedDocument, compile_derived
 from forge.readers.document import Document
 from forge.sources import FILE
+from forge.text import render_count
 from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import forge_waits
 from orchestrator.errors import ForgeFailed, ForgeWaits, SuccessionUndecided
@@ -124,9 +125,9 @@ class Forge:
             compilation = await asyncio.to_thread(self._compile_untwinned, document, order)
             bundle = self.assign_version(_mark_submitted(compilation.bundle, order, given))
             self._check_succession(bundle, _find_source(document))
-            count = len(bundle.tools)
-            left = len(compilation.problems)
-            report(ForgeStep("compile", 0.25, f"{count} tools of {document.name}; {left} problems"))
+            count = render_count(len(bundle.tools), "tool")
+            left = render_count(len(compilation.problems), "problem")
+            report(ForgeStep("compile", 0.25, f"{count} of {document.name}; {left}"))
         if given is None and self.descriptions.services is not None:
             self.descriptions.services.check_servers(bundle, order)
         try:

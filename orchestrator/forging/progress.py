@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from forge.text import render_count
 from orchestrator.forging.order import ForgeStep, Report
 from sandbox.bundle.report import Proof, StageReport
 from sandbox.stages.probe.observations import RULE as DIFFERS
@@ -50,7 +51,7 @@ def time_stage(timings: dict[str, float], stage: str) -> Iterator[None]:
 def render_stage(report: StageReport) -> str:
     """A stage's verdict in a line."""
     ran = sum(case.verdict != "skipped" for case in report.cases)
-    parts = [report.verdict, f"{ran} checks" if ran else "", report.note]
+    parts = [report.verdict, render_count(ran, "check") if ran else "", report.note]
     # The note has what practice differs in, without the places.
     found = [f for f in report.findings if f.rule != DIFFERS]
     parts += [f"{f.file}:{f.where} {f.reason}" for f in found[:1]]

@@ -53,7 +53,7 @@ def test_a_bare_address_gives_a_short_name_and_the_credential_with_where_to_get_
     forged = home.person("forge", "list the pets", "--source", host, "--allow", host)
     assert "petstore version 1 is active" in forged
     shown = " ".join(forged.split())
-    assert "it wants pet key, in the header X-Pet-Key, for 1 tools" in shown
+    assert "it wants pet key, in the header X-Pet-Key, for 1 tool" in shown
     assert "toolwright secret set 'petstore.pet key'" in shown
     assert "Get a key (https://pets.example/keys) first." in shown
     assert "Do not tell" not in shown

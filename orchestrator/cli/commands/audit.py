@@ -40,8 +40,8 @@ def audit_command() -> None:
 @json_option
 @report_errors
 def verify_audit(as_json: bool) -> None:
-    """Check every chain, its archives and the signed heads; name the first broken link, and what
-    the registry's tables say otherwise than the audit and people's signatures.
+    """Check every chain, its archives and the signed heads. Name the first broken link, and each
+    row of the registry that differs from the audit or from what a person signed.
     """
     settings = load_settings()
     started = time.monotonic()
@@ -70,7 +70,14 @@ def verify_audit(as_json: bool) -> None:
 @click.option("--tool", default="", metavar="SERVER[.TOOL]", help="Of this server or tool.")
 @click.option("--since", default="", metavar="WHEN", help="2026-11-20, 3d, 2h …")
 @click.option("--until", default="", metavar="WHEN", help="2026-11-20, 3d, 2h …")
-@click.option("-n", "limit", default=100, show_default=True, type=click.IntRange(1, 100_000))
+@click.option(
+    "-n",
+    "limit",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    help="How many rows.",
+)
 @json_option
 @report_errors
 def search_audit(

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from forge.text import render_count
 from orchestrator.approvals.dates import format_age
 from orchestrator.backup.create import BackupReport, create_backup
 from orchestrator.backup.restore import (
@@ -80,6 +81,8 @@ def backup_command(
         print_json({**asdict(report), "key_file": kept})
     else:
         _print_backup(report, kept)
+        if key_file and not sealed:
+            print_text(f"This home has no secrets, so {key_file} was not written.", "yellow")
 
 
 def _seal_key(
@@ -108,7 +111,7 @@ def _ask_passphrase(passphrase_file: Path | None, *, fresh: bool) -> str:
 
 
 def _print_backup(report: BackupReport, key_file: str) -> None:
-    print_text(f"{report.file}: {report.files} files, {report.bytes / 1e6:.1f} MB")
+    print_text(f"{report.file}: {render_count(report.files, 'file')}, {report.bytes / 1e6:.1f} MB")
     print_text(f"sha256 {report.sha256}")
     print_text("It holds the PIN's file and the audit's signing key: keep it as you keep the home.")
     for name in report.left_out:

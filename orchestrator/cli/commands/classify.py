@@ -35,8 +35,8 @@ from registry.store import Store
 def classify_command(tool: str, level: Level, pin_file: Path | None, as_json: bool) -> None:
     """Say that SERVER.TOOL reads, writes or is destructive.
 
-    What makes it less strict asks for the PIN. It holds for later versions of the same operation;
-    less strictness only while its requests stay the same.
+    It holds for later versions too. Making it less strict asks for the PIN, and holds only while
+    the tool's requests stay the same.
     """
     server, _, name = tool.partition(".")
     if split_tool_name(tool) is None:

@@ -16,6 +16,7 @@ from forge.compiler.compile import Compilation, compile_document
 from forge.compiler.selection import parse_credential
 from forge.errors import DocumentError, NoUsableOperation
 from forge.readers.document import Document, Fetch, load_document, parse_document
+from forge.text import render_count
 from orchestrator.cli.terminal import (
     FAILED,
     auth_option,
@@ -178,7 +179,8 @@ def _print_compilation(made: Compilation, out: Path) -> None:
         print_text(str(problem), "yellow")
     if len(made.problems) > MAX_SHOWN:
         print_text(f"and {len(made.problems) - MAX_SHOWN} more; --json lists all", "yellow")
-    counts = f"{report['tools']} tools ({report['reads']} read, {report['writes']} write)"
+    tools = render_count(report["tools"], "tool")
+    counts = f"{tools} ({report['reads']} read, {report['writes']} write)"
     groups = [f"{name} {count}" for name, count in report["groups"].items() if name]
     if len(groups) > 1:
         print_text(

@@ -65,7 +65,9 @@ CHECK_SECONDS = 10.0
 @click.option("--url", "tell", is_flag=True, help="Print a link to the page that logs in once.")
 @click.option("--plain", is_flag=True, help="With --open or --url: a page that needs no script.")
 @click.option("--stop", is_flag=True, help="Stop the running control plane.")
-@click.option("--push", is_flag=True, help="Let messages carry links that decide; wants the PIN.")
+@click.option(
+    "--push", is_flag=True, help="Let messages carry links that decide. Asks for the PIN."
+)
 @pin_option
 @click.option("--until-idle", is_flag=True, help="End by itself when nobody needs it any more.")
 @json_option

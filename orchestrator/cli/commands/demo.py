@@ -41,7 +41,7 @@ from registry.store import Store
 @engine_option
 @report_errors
 def demo_command(home: Path | None, pin_file: Path | None, engine: str | None) -> None:
-    """Watch the whole story run against a small example API: forge, read, write, freeze."""
+    """Forge, read, write and freeze against a small example API, and show each step."""
     with tempfile.TemporaryDirectory(prefix="toolwright-demo-") as scratch:
         place = (home or Path(scratch, "home")).absolute()
         settings = load_settings(home=place, engine=engine)

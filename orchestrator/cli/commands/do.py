@@ -57,10 +57,10 @@ def do_command(
     as_json: bool,
     engine: str | None,
 ) -> None:
-    """Do TASK: find who can do it, ask what is not clear, forge what is missing, and answer.
+    """Do TASK: find the tool, ask what is not clear, forge what is missing, and answer.
 
-    At a terminal it asks here. Elsewhere it prints the question, and --run with --answer goes on.
-    Where code is needed it waits for that, as `toolwright forge` does.
+    At a terminal it asks here. Elsewhere it prints the question; --run with --answer answers it.
+    Where code is needed the job waits for it, as with `toolwright forge`.
     """
     if bool(task) == bool(run):
         raise click.UsageError("Give a TASK, or --run with --answer.")

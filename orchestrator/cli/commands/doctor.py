@@ -11,6 +11,7 @@ from typing import Literal
 
 import click
 
+from forge.text import render_count
 from orchestrator.approvals.differences import find_differences
 from orchestrator.approvals.grants import CONFIRM, open_grants, render_flaw
 from orchestrator.approvals.sending import build_send_command
@@ -118,7 +119,9 @@ def _check_files(settings: Settings, store: Store) -> Iterator[DoctorCheck]:
         )
     if not found:
         yield DoctorCheck(
-            "files", "ok", f"{len(store.servers.find())} servers agree with the registry"
+            "files",
+            "ok",
+            f"{render_count(len(store.servers.find()), 'server')}, as the registry has them",
         )
 
 

@@ -21,7 +21,9 @@ from registry.store import Store
 
 @click.command("find")
 @click.argument("task")
-@click.option("-k", default=5, show_default=True, type=click.IntRange(1, 20))
+@click.option(
+    "-k", default=5, show_default=True, type=click.IntRange(1, 20), help="How many tools."
+)
 @json_option
 @report_errors
 def find_command(task: str, k: int, as_json: bool) -> None:

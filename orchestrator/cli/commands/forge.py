@@ -77,17 +77,15 @@ def forge_command(
     as_json: bool,
     engine: str | None,
 ) -> None:
-    """Make a server that can do TASK from an API description, prove it and register it.
+    """Make a server for TASK from an API's description, prove it and register it.
 
-    Where no API is named, or with --parent, code is needed. The endpoint of OPENAI_MODEL writes it
-    where one is configured (docs/authors.md). Else the job waits, with a brief for whoever writes:
-    --brief prints it. What was written is handed in with `toolwright submit` or by an MCP client.
+    TASK may be just the API's URL. At a terminal you are asked for what has to be allowed, and a
+    new home is set up on the way. Elsewhere --pin-file gives the PIN, and the job waits for
+    `toolwright allow JOB`.
 
-    TASK may be no more than the API's URL. At a terminal, a new home is set up on the way: its PIN
-    is chosen and its engine made ready. Elsewhere --pin-file gives the PIN.
-
-    What a person has to allow is one question, asked here at a terminal, with the PIN; elsewhere
-    the job waits for `toolwright allow JOB`.
+    Where no API is named, or with --parent, code is needed. The model of OPENAI_MODEL writes it
+    (docs/authors.md). Without one the job waits until an MCP client or `toolwright submit` hands
+    the code in; --brief prints what to write.
     """
     for written in auth:
         parse_credential(written)

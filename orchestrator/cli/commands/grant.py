@@ -57,9 +57,7 @@ FIRST = (
 @click.argument("server", required=False, type=StoredName("server"))
 @click.argument("permission", required=False)
 @click.option("--revoke", is_flag=True, help="Take the permission away again. Needs no PIN.")
-@click.option(
-    "--confirm", "confirming", is_flag=True, help="Sign what counts for nothing without it."
-)
+@click.option("--confirm", "confirming", is_flag=True, help="Sign grants that you have not signed.")
 @pin_option
 @json_option
 @report_errors
@@ -71,16 +69,32 @@ def grant_command(
     pin_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Grant SERVER a PERMISSION that it declares: env:NAME, fs:/PATH:ro, fs:/PATH:rw,
-    network:HOST:PORT, call:SERVER.TOOL, tls:HOST:PORT, tls:*:PORT, dns:ZONE[@SERVER],
-    dns:*[@SERVER] or tcp:HOST:PORT; or fs:/PATH:ro, undeclared, where its tools take files as
-    arguments; or requests:NUMBER, undeclared, for what one call may send to one host; or
-    flow:OTHER, undeclared: values that server OTHER answers go into its calls without being
-    shown first. Without one, list what it declares and has; without SERVER, every grant. Granting
-    asks for the PIN.
+    """Grant SERVER a PERMISSION. Asks for the PIN.
 
-    With --confirm, show the grants that no signature of yours covers (of SERVER, a HOST:PORT or a
-    source's URL, or all of them) and sign them with the PIN.
+    Without PERMISSION, list what SERVER declares and has. Without SERVER, list every grant.
+
+    Permissions that SERVER has to declare:
+
+    \b
+    network:HOST:PORT       connect there
+    call:SERVER.TOOL        call a tool of another server
+    env:NAME                have a secret as a variable
+    fs:/PATH:ro, :rw        read, or also write, files
+    dns:ZONE, dns:*         ask the name system; @SERVER behind it: that one
+    tls:HOST:PORT, tls:*:PORT
+                            see who answers
+    tcp:HOST:PORT           one exchange over TCP
+
+    Permissions that it need not declare:
+
+    \b
+    fs:/PATH:ro             files that its tools take as arguments
+    requests:NUMBER         what one call may send to one host
+    flow:OTHER              values that OTHER answers go into its calls without
+                            being shown first
+
+    With --confirm, show the grants that you have not signed (of SERVER, a HOST:PORT, a source's
+    URL, or all) and sign them with the PIN.
     """
     settings = load_settings()
     with Store.open(settings.database_url) as store:

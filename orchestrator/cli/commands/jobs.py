@@ -46,7 +46,7 @@ from registry.store import Store
 @click.argument("job", required=False, type=StoredId("job"))
 @click.option("--cancel", is_flag=True, help="With JOB: cancel it.")
 @click.option("--draft", type=int, help="With JOB: show what was handed in as its nth draft.")
-@click.option("--brief", is_flag=True, help="With JOB: print what it waits for, for who writes.")
+@click.option("--brief", is_flag=True, help="With JOB: print the brief of the code it waits for.")
 @click.option("--allow", is_flag=True, help="The same as `toolwright allow JOB`.")
 @click.option("--resume", is_flag=True, help="With JOB: let it go on where it waits.")
 @click.option("--cost", is_flag=True, help="What models cost: a day, a month, by model and job.")

@@ -26,7 +26,14 @@ from registry.store import Store
     default=None,
     help="Show one call whole, with its exchanges.",
 )
-@click.option("-n", "limit", default=30, show_default=True, type=click.IntRange(1, 10000))
+@click.option(
+    "-n",
+    "limit",
+    default=30,
+    show_default=True,
+    type=click.IntRange(1, 10000),
+    help="How many calls or rows.",
+)
 @click.option("--mark-wrong", is_flag=True, help="With --call: count its result as a failure.")
 @json_option
 @report_errors

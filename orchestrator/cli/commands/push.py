@@ -141,9 +141,9 @@ def send_test(name: str, pin_file: Path | None) -> None:
 @pin_option
 @report_errors
 def unlock_targets(host: str, port: int, pin_file: Path | None) -> None:
-    """Start the control plane anew, with links in its messages for a week. Asks for the PIN.
+    """Start the control plane anew, with links in its messages for a week.
 
-    The PIN goes only to the process that is started, never to one that merely says it is ours.
+    Asks for the PIN, which goes only to the process that is started.
     """
     settings = load_settings()
     pin = read_line(pin_file) if pin_file else click.prompt("PIN", hide_input=True, err=True)

@@ -28,7 +28,7 @@ from sandbox.errors import EngineUnavailable, SandboxError
 @report_errors
 def remove_command(name: str, as_json: bool) -> None:
     """Take the third-party server NAME out of use: its permissions and its image go, its records
-    stay. Its secrets are yours to remove: `toolwright secret remove`.
+    stay. `toolwright secret remove` removes its secrets.
     """
     settings = load_settings()
     now = time.time()

@@ -35,7 +35,7 @@ STYLES = {"same": "green", "different": "red", "not replayed": "yellow"}
 def replay_command(identity: str, engine: EngineName | None, as_json: bool) -> None:
     """Run the call, task run or forge job ID again from what was recorded, offline, and compare.
 
-    ID may be the beginning of one. Leaves with 0 if all is the same, 1 at a difference, 4 if
+    The beginning of an ID is enough. The exit code is 0 if all is the same, 1 at a difference, 4 if
     something could not be run again. Nothing runs while Toolwright is frozen.
     """
     replays = run_coroutine(_run_replay(load_settings(), engine, identity))

@@ -22,7 +22,7 @@ from orchestrator.cli.terminal import (
 from orchestrator.settings import Settings, load_settings
 from registry.store import Store
 
-all_option = click.option("--all", "every", is_flag=True, help="Also those that count no more.")
+all_option = click.option("--all", "every", is_flag=True, help="Also those that have ended.")
 
 
 @click.group("rules", invoke_without_command=True)

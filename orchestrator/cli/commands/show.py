@@ -141,7 +141,7 @@ def _print_record(record: dict[str, Any], reports: tuple[StageReport, ...]) -> N
         "source",
         "base_url",
     )
-    print_table(("", ""), ((key, record[key]) for key in shown))
+    print_table(("", ""), ((key, _render_value(record[key])) for key in shown))
     print_text("permissions: " + ", ".join(record["permissions"]))
     if record["packages"]:
         print_text("packages: " + ", ".join(record["packages"]))
@@ -167,6 +167,13 @@ def _print_record(record: dict[str, Any], reports: tuple[StageReport, ...]) -> N
             for tool in sorted(record["tools"], key=lambda tool: tool["group"])
         ),
     )
+
+
+def _render_value(value: Any) -> str:
+    """A value of a record for reading: `-` where there is none yet, numbers without a tail."""
+    if isinstance(value, float):
+        return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+    return "-" if value is None or value == "" else str(value)
 
 
 def _print_lineage(trees: tuple[LineageNode, ...], name: str) -> None:

@@ -74,9 +74,12 @@ def add_api_source(url: str, header: str | None, pin_file: Path | None, as_json:
 @json_option
 @report_errors
 def allow_hosts(host: str, more: tuple[str, ...], pin_file: Path | None, as_json: bool) -> None:
-    """Allow HOST:PORT to be talked to, also where its address is private, or forged servers to have
-    a package, as pypi:NAME, or descriptions that a client names to be read from a file or directory
-    of this machine, as ./PATH; one or several. Asks for the PIN.
+    """Allow one or several hosts, packages or files. Asks for the PIN.
+
+    \b
+    HOST:PORT   requests to it, also where its address is private
+    pypi:NAME   this package in forged servers
+    ./PATH      a file or directory from which clients may name descriptions
     """
     settings = load_settings()
     signer = ask_pin(settings, pin_file)

@@ -43,12 +43,15 @@ MAX_BYTES = 4 * 1024 * 1024
 @engine_option
 @report_errors
 def submit_command(job: str, draft: Path, why: str, as_json: bool, engine: str | None) -> None:
-    """Hand in DRAFT for JOB: a JSON file (`-` is standard input) with code, tools, cases, tests,
-    packages, acceptance, api and why, or a directory with server.py, tools.json, cases.json,
-    test_server.py, packages.txt, acceptance.json and api.json. It is proved and registered, or it
-    is said what is wrong with it. Without code it is a specification, and the code is awaited; a
-    file with {"decline": "why"} alone ends the job. A job that waits for an API's description takes
-    a file with that (an OpenAPI document, or what its brief asks for), or code with `api`.
+    """Hand in DRAFT for JOB. It is proved and registered, or you are told what is wrong with it.
+
+    DRAFT is a JSON file (`-` is standard input) with code, tools, cases, tests, packages,
+    acceptance, api and why; or a directory with server.py, tools.json, cases.json, test_server.py,
+    packages.txt, acceptance.json and api.json. A draft without code is a specification: the job
+    then waits for the code. A file with {"decline": "why"} alone ends the job.
+
+    A job that waits for an API's description takes a file with that description (an OpenAPI
+    document, or what the brief asks for), or code with `api`.
     """
     taken = run_coroutine(_submit_draft(load_settings(engine=engine), job, draft, why, as_json))
     if isinstance(taken, Job):

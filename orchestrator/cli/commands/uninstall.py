@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from forge.text import render_count
 from orchestrator.cli.clients.clients import (
     CLIENTS,
     SERVER,
@@ -73,8 +74,11 @@ def _find_servers(settings: Settings) -> tuple[list[str], list[str]]:
 
 
 def _tell_plan(settings: Settings, names: list[str], images: list[str]) -> None:
-    print_text(f"Goes: {settings.home}: {len(names)} servers, all secrets, the audit log.")
-    print_text(f"Goes: its containers, {len(images)} images, its entries in clients' files.")
+    print_text(
+        f"Goes: {settings.home}: {render_count(len(names), 'server')}, all secrets, the audit log."
+    )
+    built = render_count(len(images), "image")
+    print_text(f"Goes: its containers, {built}, its entries in clients' files.")
     if read_records(settings):
         print_text(
             "Goes: what clients had before `import-clients`. `toolwright import-clients --undo` "
