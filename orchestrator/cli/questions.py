@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import click
 from rich.text import Text
@@ -13,6 +15,21 @@ from orchestrator.approvals.text import escape_line
 from orchestrator.cli.terminal import err
 from registry.models import Job
 from sandbox.schemas.coercion import coerce_arguments
+
+T = TypeVar("T")
+
+
+def ask_person(ask: Callable[[], T]) -> T:
+    """What a function that prompts returns. Ctrl-C ends it at once: the event loop's own handler
+    would only note it, and the prompt would go on.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return ask()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return ask()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def ask_question(job: Job) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from orchestrator.app import App, open_app
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.progress.working import open_shown
-from orchestrator.cli.questions import ask_question
+from orchestrator.cli.questions import ask_person, ask_question
 from orchestrator.cli.resume import carry_out_asking
 from orchestrator.cli.terminal import (
     FAILED,
@@ -119,7 +120,7 @@ async def _run_task(
             job = app.store.jobs.get(run)
         job = await carry_out_asking(app, job, quiet, pin_file)
         while is_terminal(quiet) and awaits_answer(job):
-            said = ask_question(job)
+            said = ask_person(partial(ask_question, job))
             if said is None:
                 break
             job = await carry_out_asking(app, _retake(app, job, said), quiet, pin_file)
