@@ -70,7 +70,7 @@ from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.run.thinking import asks_for_more
 from orchestrator.tasks.suggestions import Suggestions
 from registry.audit.heads import HeadSigner
-from registry.errors import JobLost
+from registry.errors import EncoderUnusable, JobLost
 from registry.models import Job
 from registry.secrets.vault import Vault
 from registry.sessions.kept_results import KeepLimits
@@ -80,6 +80,9 @@ from sandbox.killswitch import KillSwitch
 from sandbox.packages.download import download_tarball, find_registry_origin
 from sandbox.packages.registries import load_npm
 from sandbox.stages.probe.budget import ProbeBudget
+
+MAX_BATCHES = 8
+"""Batches of tools that get vectors before a task: 5 s at most, once."""
 
 
 @dataclass
@@ -131,6 +134,7 @@ class App:
         if not wanted or made["state"] != "active":
             return made
         task = str(job.request.get("task", ""))
+        await self._encode_new_tools()
         routed = await asyncio.to_thread(self.suggestions.route, task, 3)
         if not routed.route.by_meaning:
             # Words alone would not choose: the graph library is not loaded for nothing.
@@ -154,6 +158,7 @@ class App:
     ) -> Mapping[str, Any]:
         """Carry out a task run. Its graph library is loaded when the first one comes."""
         graph = await asyncio.to_thread(importlib.import_module, "orchestrator.tasks.task_graph")
+        await self._encode_new_tools()
         parts = TaskParts(
             self.settings.checkpoints,
             self.roster,
@@ -168,6 +173,19 @@ class App:
         )
         result: Mapping[str, Any] = await graph.run_task(parts, job, report, quiet)
         return result
+
+    async def _encode_new_tools(self) -> None:
+        """Make vectors of tools that have none, a bounded number: a command at a terminal has no
+        chore that does, and a server that was made just now is searched for at once.
+        """
+        if not self.settings.semantic:
+            return
+        try:
+            for _ in range(MAX_BATCHES):
+                if not await asyncio.to_thread(self.store.search.fill_vectors):
+                    return
+        except EncoderUnusable as error:
+            structlog.get_logger().warning("tools are found by their words only", error=str(error))
 
 
 @asynccontextmanager

@@ -109,13 +109,21 @@ def render_task_result(value: Mapping[str, Any]) -> Result:
     bare = {name: part for name, part in value.items() if name not in ("reading", "given_up")}
     result = _TASK_RESULTS.get(str(value.get("state")), build_answer)(bare)
     if reading := value.get("reading"):
-        note = f"{reading['tool']} was called with what {reading['model']} read out of the task: "
-        result["content"] = [_text(note + reading["arguments"]), *result.get("content", [])]
+        note = f"{reading['tool']} was called with {_tell_reader(reading)}: {reading['arguments']}"
+        result["content"] = [_text(note), *result.get("content", [])]
     if lost := value.get("given_up"):
         note = f"{lost['tool']} failed ({lost['failure']}) after {lost['attempts']} attempts; "
         note += "a person should look at it: `toolwright show` and `toolwright logs`."
         result["content"] = [*result.get("content", []), _text(note)]
     return result
+
+
+def _tell_reader(reading: Mapping[str, Any]) -> str:
+    """Whose arguments they are: read out of the task, or given by whoever answered."""
+    if reading.get("given") == "all":
+        return "the arguments given"
+    more = " and the answer given" if reading.get("given") else ""
+    return f"what {reading['model']} read out of the task{more}"
 
 
 def list_called_tools(value: Any) -> tuple[str, ...]:

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import click
 from rich.text import Text
 
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.terminal import err
+from orchestrator.typed_answers import list_wanted, nest_arguments
 from registry.models import Job
-from sandbox.schemas.coercion import coerce_arguments
+
+T = TypeVar("T")
+
+
+def ask_person(ask: Callable[[], T]) -> T:
+    """What a function that prompts returns. Ctrl-C ends it at once: the event loop's own handler
+    would only note it, and the prompt would go on.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return ask()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return ask()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def ask_question(job: Job) -> dict[str, Any] | None:
@@ -65,24 +82,8 @@ def _read_values(text: str, shown: Mapping[str, Any]) -> dict[str, Any]:
     _print(text, style="bold")
     for name, value in shown["known"].items():
         _print(f"  {name}: {json.dumps(value, ensure_ascii=False)}")
-    typed: dict[str, Any] = {}
-    for name in list(shown["missing"]) or list(shown["known"]):
-        place = typed
-        *outer, inner = name.split(".")
-        for part in outer:
-            place = place.setdefault(part, {})
-        place[inner] = _parse_value(click.prompt(name, err=True))
-    return dict(coerce_arguments(shown["inputSchema"], typed).arguments)
-
-
-def _parse_value(typed: str) -> Any:
-    """An object or a list as JSON; anything else as it was typed."""
-    if typed.lstrip().startswith(("{", "[")):
-        try:
-            return json.loads(typed)
-        except ValueError:
-            return typed
-    return typed
+    typed = {name: click.prompt(name, err=True) for name in list_wanted(shown)}
+    return nest_arguments(shown, typed)
 
 
 def _print(line: str, style: str = "") -> None:

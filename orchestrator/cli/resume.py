@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
+from functools import partial
 from pathlib import Path
 
 import click
@@ -21,6 +21,7 @@ from orchestrator.approvals.services import choose_service
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.progress.job_progress import ProgressPrinter
 from orchestrator.cli.progress.working import open_shown
+from orchestrator.cli.questions import ask_person
 from orchestrator.cli.terminal import ask_pin, err, is_terminal
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
@@ -76,7 +77,7 @@ async def carry_out_asking(app: App, job: Job, quiet: bool, pin_file: Path | Non
     """
     job = await carry_out_job(app, job, quiet)
     while is_terminal(quiet) and job.state == "waiting" and is_allowable(job.needs):
-        answer = await asyncio.to_thread(ask_needs, app.settings, job, job.needs, pin_file)
+        answer = ask_person(partial(ask_needs, app.settings, job, job.needs, pin_file))
         if answer is None:
             break
         signer, choice = answer

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from orchestrator.control.asking import render_question
 from orchestrator.control.markup import (
     escape_text,
     render_badge,
@@ -47,7 +48,7 @@ def _render_run(job: Job, cost: float) -> str:
         f'<details id="run-{escape(job.id)}"><summary>{escape_text(task)} '
         f"{render_badge(job.state)} "
         f"<small>{render_time(job.created)}, {told}</small></summary>"
-        f"{_render_steps(job)}{_render_answer(job)}{again}</details>"
+        f"{_render_steps(job)}{render_question(job) or _render_answer(job)}{again}</details>"
     )
 
 

@@ -37,6 +37,7 @@ from orchestrator.approvals.sending import Send, render_outcome, send_approved, 
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, open_key, sign_audit
 from orchestrator.control.access import COOKIE, ControlAccess, Refusal
+from orchestrator.control.asking import RunAnswers
 from orchestrator.control.console import MAX_WAIT_SECONDS, PageConsole, parse_number
 from orchestrator.control.granting import GrantDesk
 from orchestrator.control.link_pages import LinkPages
@@ -100,6 +101,7 @@ class ControlPlane:
     def build_application(self) -> Starlette:
         console = PageConsole(self.settings, self.store, self._access)
         trial = ToolTrial(self.settings, self.store)
+        answers = RunAnswers(self.settings, self.store)
         desk = GrantDesk(self.settings, self.store)
         plain = PlainPage(self._access, self.store, self._list_plain_acts())
         return Starlette(
@@ -117,6 +119,9 @@ class ControlPlane:
                 Route("/jobs/{id}", self._guard_endpoint(console.wait_for_job)),
                 Route(
                     "/jobs/{id}/again", self._guard_endpoint(console.repeat_task), methods=["POST"]
+                ),
+                Route(
+                    "/jobs/{id}/answer", self._guard_endpoint(answers.answer_run), methods=["POST"]
                 ),
                 Route("/jobs/{id}/allow", self._guard_endpoint(self.allow_job), methods=["POST"]),
                 Route(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from orchestrator.calls import Pending, RefusedCall, Reply
 from orchestrator.gateway.exchange_json import pending_json
@@ -18,6 +18,8 @@ from sandbox.bundle.model import ToolDefinition
 MAX_READ = 2_000
 
 TaskResult = dict[str, Any]
+Given = Literal["", "some", "all"]
+"""How many of a call's arguments were given, and not read out of the task."""
 
 
 def build_suggestions(
@@ -72,13 +74,18 @@ def build_missing_arguments(name: str, tool: ToolDefinition, problem: str) -> Ta
 
 
 def add_reading(
-    result: TaskResult, tool: str, model: str, arguments: Mapping[str, Any]
+    result: TaskResult,
+    tool: str,
+    model: str,
+    arguments: Mapping[str, Any],
+    given: Given = "",
 ) -> TaskResult:
     """The result of a call whose arguments a model read out of the task: whoever asked in words is
-    to see what became of them.
+    to see what became of them. `given` is how many of them whoever asked gave.
     """
     read = json.dumps(arguments, ensure_ascii=False)[:MAX_READ]
-    return {**result, "reading": {"tool": tool, "model": model, "arguments": read}}
+    told = {"tool": tool, "model": model, "arguments": read}
+    return {**result, "reading": {**told, "given": given} if given else told}
 
 
 def add_escalation(result: TaskResult, tool: str, failure: str, attempts: int) -> TaskResult:

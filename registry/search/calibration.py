@@ -43,7 +43,8 @@ _NAME = re.compile(r"(?<=[^.!?:\s] )[A-Z][A-Za-z0-9]+(?:\.(?:com|io|org|net|ai|a
 COMMON = frozenset(
     "api apis http https url urls json xml csv html id ids dns ip rest get post put delete patch i "
     "monday tuesday wednesday thursday friday saturday sunday january february march april may "
-    "june july august september october november december utc gmt english".split()
+    "june july august september october november december utc gmt english dr mr mrs ms prof "
+    "professor doctor".split()
 )
 """Words with capitals that name no vendor."""
 

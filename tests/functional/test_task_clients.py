@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from orchestrator.cli.terminal import WAITING
 from orchestrator.results.shape import count_tokens
+from registry.search.encoder import is_installed
 from tests.functional.home import SECONDS, Home, new_home, type_answers, until
 from tests.functional.peer import Peer
 from tests.functional.test_task_questions import PLAN, THREE, WRITTEN
@@ -137,6 +139,41 @@ def test_a_person_at_the_terminal_is_asked_right_there(
         process.wait(SECONDS)
     os.close(parent)
     assert said in seen.decode("utf-8", "replace")
+
+
+def test_ctrl_c_at_a_question_ends_the_command_and_calls_nothing(place: Place) -> None:
+    place.zones.asked.clear()
+    parent, child = pty.openpty()
+    with subprocess.Popen(
+        place.home.command("do", "list the zones"),
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        env=place.home.environment,
+        start_new_session=True,
+    ) as process:
+        os.close(child)
+        seen = b""
+        while b"[y/N]" not in seen:
+            seen += os.read(parent, 65_536)
+        process.send_signal(signal.SIGINT)
+        status = process.wait(SECONDS)
+    os.close(parent)
+    assert status != 0
+    assert place.zones.asked == []
+
+
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_a_home_that_only_a_terminal_uses_finds_tools_by_their_meaning(place: Place) -> None:
+    environment = {**place.home.environment, "TOOLWRIGHT_SEMANTIC": "on"}
+    told = replace(place.home, environment=environment).run("do", "list the zones", "--json")
+    assert told.returncode == WAITING, told.stderr
+    with place.home.store() as store:
+        found = store.route("list the zones")
+        store.search.clear_vectors()
+    assert found.by_meaning
+    (why,) = json.loads(told.stdout)["result"]["question"]["shown"]["why"]
+    assert why == "Its server has too few successful calls yet to be called by words alone."
 
 
 def test_a_forge_of_an_api_that_has_a_server_makes_no_twin(place: Place, client: Peer) -> None:

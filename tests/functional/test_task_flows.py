@@ -130,6 +130,8 @@ def test_words_that_mean_an_earlier_answer_fill_in_a_call_that_is_shown_before_i
         pointed = get_question(await here.do("show the first one", session="mine"))
         assert (pointed["kind"], pointed["shown"]["tool"]) == ("confirm", "zones.list_records")
         assert pointed["shown"]["arguments"] == {"zone_id": "z-4711"}
+        counted = await here.do("the second one: how many records?", session="mine")
+        assert get_question(counted)["shown"]["tool"] == "zones.list_records"
         other = await here.do("show the invoices of the first one", session="mine")
         assert get_question(other)["kind"] != "confirm"
         asked = await here.do("list the records of the second one", session="mine")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from orchestrator.app import App, open_app
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.progress.working import open_shown
-from orchestrator.cli.questions import ask_question
+from orchestrator.cli.questions import ask_person, ask_question
 from orchestrator.cli.resume import carry_out_asking
 from orchestrator.cli.terminal import (
     FAILED,
@@ -29,6 +31,7 @@ from orchestrator.cli.terminal import (
     run_coroutine,
 )
 from orchestrator.settings import Settings, load_settings
+from orchestrator.tasks.answering import MAX_ANSWER
 from orchestrator.views import render_task_result
 from registry.jobs.jobs import awaits_answer
 from registry.models import Job
@@ -41,7 +44,11 @@ from sandbox.sanitize import clean_text
 @click.option("--arguments", default="{}", help="The tool's arguments, a JSON object.")
 @click.option("--source", default="", help="Where the API is, if one has to be forged.")
 @click.option("--run", default="", help="A run that asked something, instead of a task.")
-@click.option("--answer", default="", help="The answer to what the run asked, a JSON object.")
+@click.option(
+    "--answer",
+    default="",
+    help="The answer to what the run asked, a JSON object; `-` reads it from standard input.",
+)
 @pin_option
 @json_option
 @engine_option
@@ -67,6 +74,7 @@ def do_command(
     request: dict[str, Any] = {"task": task, "arguments": parse_arguments(arguments)}
     request["files"] = "typed"
     request |= {key: value for key, value in (("tool", tool), ("source", source)) if value}
+    answer = sys.stdin.read(MAX_ANSWER) if answer == "-" else answer
     given = dict(parse_arguments(answer)) if answer else None
     settings = load_settings(engine=engine)
     job = run_coroutine(_run_task(settings, request, run, given, pin_file, as_json))
@@ -119,7 +127,7 @@ async def _run_task(
             job = app.store.jobs.get(run)
         job = await carry_out_asking(app, job, quiet, pin_file)
         while is_terminal(quiet) and awaits_answer(job):
-            said = ask_question(job)
+            said = ask_person(partial(ask_question, job))
             if said is None:
                 break
             job = await carry_out_asking(app, _retake(app, job, said), quiet, pin_file)

@@ -97,6 +97,8 @@ def _fit_text(value: Value, parameter: Parameter, is_named: bool) -> Any:
             return NOTHING
     if kind == "url" and value.kind == "domain":
         return value.value if is_named else NOTHING
+    if kind == "time" and value.kind == "time" and not _wants_seconds(value, parameter):
+        return str(value.value)[:5]
     if kind == "language":
         return LANGUAGES.get(str(value.value).lower(), value.value if is_named else NOTHING)
     if kind == "place" and _wants_country_code(parameter):
@@ -113,6 +115,13 @@ def _fit_text(value: Value, parameter: Parameter, is_named: bool) -> Any:
 def _wants_country_code(parameter: Parameter) -> bool:
     short = parameter.schema.get("maxLength") == 2 or "ISO" in parameter.description
     return "country" in parameter.words and bool(short)
+
+
+def _wants_seconds(value: Value, parameter: Parameter) -> bool:
+    """Whether a time of day is given with its seconds: where the task says them or the schema has a
+    format, which is RFC 3339's.
+    """
+    return value.text.count(":") > 1 or "format" in parameter.schema
 
 
 def is_confident(value: Value, parameter: Parameter) -> bool:

@@ -13,7 +13,7 @@ from orchestrator.tasks.reading.parameters import Parameter
 from orchestrator.tasks.reading.units import UNITS, Unit
 from orchestrator.tasks.reading.values import Value
 from orchestrator.tasks.routing import words as w
-from registry.search.words import STOP_WORDS
+from registry.search.words import STOP_WORDS, split_words
 
 _FROM = frozenset("from source origin start since after begin base beginning".split())
 _TO = frozenset("to target destination end until till before quote recipient into".split())
@@ -21,6 +21,9 @@ _FROM_SAID = re.compile(r"\b(?:from|since|after|starting|between)\s+(?:the\s+|on
 _TO_SAID = re.compile(r"\b(?:to|until|till|before|through|into|and)\s+(?:the\s+)?\Z", re.I)
 _BY_SAID = re.compile(r"\bby\s+\Z", re.I)
 _AT_SAID = re.compile(r"\b(?:in|at|near|around)\s+\Z", re.I)
+_QUANTITIES = frozenset("count quantity qty".split())
+_WORD_BEFORE = re.compile(r"\b([^\W\d_]+)\s+(?:number\s+|no\.?\s+)?#?\Z")
+_THINGS = re.compile(r"\s+[^\W\d_]{3,30}\b")
 _MADE = frozenset("author artist person writer painter composer".split())
 _UNIT_SAID = re.compile(r"\b(?:to|in|into)\s+([a-z\u00b0%/]{1,14})\b")
 _IN_SAID = re.compile(r"\b(?:in|into|as)\s+\Z", re.I)
@@ -149,6 +152,29 @@ def read_truths(state: Assignment) -> None:
                 state.assign(parameter, found[0], found[1])
 
 
+def read_quantities(state: Assignment) -> None:
+    """`buy two tickets` for the one required number that says how many."""
+    wanted = [
+        p
+        for p in state.list_open()
+        if p.required and p.is_numeric and p.words and p.words[-1] in _QUANTITIES
+    ]
+    found = [
+        (at, value)
+        for at, value in state.list_free()
+        if value.kind == "number"
+        and not (value.unit or value.currency)
+        and (behind := _THINGS.match(state.lower, value.end)) is not None
+        and behind[0].strip() not in STOP_WORDS
+    ]
+    if len(wanted) == len(found) == 1:
+        ((at, value),) = found
+        fitted = fit_value(value, wanted[0], is_named=True)
+        if fitted is not NOTHING:
+            state.assign(wanted[0], fitted, value.text, [at])
+            state.doubtful.append(wanted[0].name)
+
+
 def read_by_kind(state: Assignment) -> None:
     """The only value of a kind, for the only (required) parameter of that kind."""
     for confident in (True, False):
@@ -184,7 +210,13 @@ def _doubt_filter(state: Assignment, parameter: Parameter, value: Value) -> None
 
 
 def _counts_things(state: Assignment, value: Value, parameter: Parameter) -> bool:
-    """Whether a number is one of things that are not the parameter's: `show me 3 tickets`."""
+    """Whether a number is one of things that are not the parameter's: `show me 3 tickets`, but not
+    `when was batch 17 brewed` for a "batch number".
+    """
+    before = _WORD_BEFORE.search(state.lower[max(0, value.start - 40) : value.start])
+    own = {*parameter.words, *split_words(parameter.description)} - STOP_WORDS
+    if before is not None and before[1] in own:
+        return False
     behind = re.match(r"\s+([^\W\d_]+)", state.lower[value.end :])
     if behind is None:
         return False

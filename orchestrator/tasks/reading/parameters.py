@@ -23,7 +23,8 @@ MAX_ENUM = 200
 _PLACES = frozenset(
     "city place location town region country port harbour harbor station airport destination "
     "origin "
-    "address village county state municipality area venue island street".split()
+    "address village county state municipality area venue island street district borough suburb "
+    "neighbourhood neighborhood quarter".split()
 )
 _PEOPLE = frozenset(
     "person author owner skipper captain customer client employee artist guest contact boat ship "

@@ -35,6 +35,7 @@ RULES = (
     kinds.read_truths,
     named.read_lists,
     named.read_word_lists,
+    kinds.read_quantities,
     kinds.read_by_kind,
     loose.read_last_words,
     loose.read_sought,

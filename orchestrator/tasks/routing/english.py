@@ -439,6 +439,9 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
         return TaskIntent("advice", "opinion")
     if verb in ("tell", "ask", "give") and rest[:1] not in (("me",), ("us",)):
         found = replace(found, access="write", certain=verb != "give")
+    if verb == "report" and rest[0] in ("that", "a", "an", "my"):
+        # `report the sales` asks for them, `report a leak` tells of one.
+        found = replace(found, access="write")
     if verb == "tell" and (len(rest) < 2 or rest[1] in ("a", "about", "something", "more")):
         found = replace(found, reason="unlike an order", certain=False)
     if verb == "name" and rest[0] not in ("the", "all", "every", "each"):

@@ -29,6 +29,14 @@ def classify_task(task: str) -> TaskIntent:
     return found
 
 
+def is_english(task: str) -> bool:
+    """Whether a task is in none of the other languages that are known."""
+    sentences = split_sentences(task)
+    if any(is_chinese(word) for said in sentences for word in said.words):
+        return False
+    return detect_lexicon(sentences, opened="¿" in task or "¡" in task) is None
+
+
 def _classify(task: str) -> TaskIntent:
     sentences = split_sentences(task)
     if not sentences:

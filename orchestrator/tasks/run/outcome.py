@@ -7,11 +7,13 @@ steps that words asked for are done) and `escalated` (a person has to look into 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.tasks.results import MAX_READ, TaskResult, add_reading
+from orchestrator.tasks.results import MAX_READ, Given, TaskResult, add_reading
 from orchestrator.tasks.run.flow import holds_reference
 from orchestrator.tasks.run.state import RunState, StepState
+from orchestrator.tasks.run.thinking import CLIENT, RULES
 
 MAX_STEP_RESULT = 20_000
 
@@ -36,8 +38,26 @@ def build_outcome(state: RunState, next_run: str = "") -> TaskResult:
     if next_run:
         value["next"] = next_run
     if last.get("read_by") and last.get("tool"):
-        value = add_reading(value, last["tool"], last["read_by"], last.get("resolved") or {})
+        told = last.get("resolved") or {}
+        value = add_reading(value, last["tool"], find_reader(last), told, _count_given(last, told))
     return value
+
+
+def find_reader(step: StepState) -> str:
+    """Who read a step's arguments: rules, where whoever asked chose the tool alone."""
+    read_by, origins = step.get("read_by", ""), step.get("origins") or {}
+    by_rules = set(origins.values()) & {"task", "default", "example", "memory"}
+    return RULES if read_by == CLIENT and by_rules else read_by
+
+
+def _count_given(step: StepState, arguments: Mapping[str, Any]) -> Given:
+    """How many of the arguments whoever asked gave."""
+    origins = step.get("origins") or {}
+    given = {"given", "model"} if step.get("read_by") == CLIENT else {"given"}
+    named = [origins.get(name) in given for name in arguments]
+    if any(named):
+        return "all" if all(named) else "some"
+    return ""
 
 
 def list_steps(state: RunState) -> list[dict[str, Any]]:

@@ -55,7 +55,8 @@ from orchestrator.tasks.run.workflows import MAX_RUNS, find_known_plan
 CANDIDATES = 5
 MADE_CANDIDATES = 20
 """So many are looked through for those of a server that was made for the step."""
-DOUBTFUL = frozenset({"uncertain_intent", "advice", "remark"})
+NOTHING_ASKED = frozenset({"advice", "remark"})
+DOUBTFUL = NOTHING_ASKED | {"uncertain_intent"}
 """Reasons for which only whoever asked can tell whether something is to be done."""
 
 
@@ -178,7 +179,7 @@ class Preparing:
         """
         session, reasons = state.get("session", ""), decided.decision.reasons
         open_kind = decided.decision.kind in ("choose", "forge") and "creation" not in reasons
-        if not session or not open_kind or self.context.quiet or DOUBTFUL & {*reasons}:
+        if not session or not open_kind or self.context.quiet or NOTHING_ASKED & {*reasons}:
             return decided
         parts, task = self.context.parts, get_step(state)["task"]
         memory = self.context.store.sessions.load_memory(session, time.time())
@@ -269,7 +270,7 @@ class Preparing:
     ) -> Sequence[str]:
         why = list(step.get("doubts") or [])
         if step.get("choice") == "confirm":
-            why.append("The words fit it, and nothing else says that it is meant.")
+            why += questions.explain_reasons(step.get("reasons") or [])
         chosen = step.get("choice") == "given" or step.get("read_by") == CLIENT
         if not chosen and is_restricted(self.context.parts, step["tool"]):
             why.append("Its server is not one that words alone may call.")

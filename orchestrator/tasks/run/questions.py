@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.tasks.model import Question
 from orchestrator.tasks.planning.parse import ANSWER
+from orchestrator.tasks.routing.intent import is_english
 from registry.database.canonical import hash_text, to_canonical_json
 from registry.needs import AnswerNeed
 from sandbox.sanitize import clean_text
@@ -20,6 +21,17 @@ MAX_ROOM = 1_200
 """Characters that the schemas of a question's tools have together: the whole question, as a client
 gets it, is to stay within 1,500 tokens.
 """
+MAX_REASONS = 2
+_REASONS: Mapping[str, str] = {
+    "writes": "It writes, and words alone are not enough for that.",
+    "uncertain_intent": "The words are not plainly an order.",
+    "memory_value": "Only an earlier answer of this session says which tool is meant.",
+    "below_act": "It is likely the tool that is meant, but not certain.",
+    "unnamed_words": "The task has words that are none of the tool's names.",
+    "words_only": "Only words were compared, not meanings (extra `semantic`).",
+    "untrusted": "Its server has too few successful calls yet to be called by words alone.",
+}
+"""What a decision's codes say to whoever is asked, the most telling first."""
 MAX_DESCRIBED = 160
 MAX_CUT = 40
 
@@ -39,6 +51,12 @@ def build_confirmation(
         {"tool": tool, "access": access, "arguments": dict(arguments), "why": list(why)},
         _build_schema({"confirm": {"type": "boolean"}, "arguments": {"type": "object"}}, "confirm"),
     )
+
+
+def explain_reasons(reasons: Sequence[str]) -> list[str]:
+    """Why a call is shown before it is made, in one or two sentences."""
+    told = [text for code, text in _REASONS.items() if code in reasons]
+    return told[:MAX_REASONS] or ["The words fit it, and nothing else says that it is meant."]
 
 
 def build_choice(
@@ -109,9 +127,11 @@ def build_source(step: str, number: int, task: str, services: Sequence[str] = ()
     APIs that the task may mean.
     """
     asked = (
-        f"No registered server does {_quote_task(task)}. Where is its API (URL, host or path of "
-        f"its description)? `{NONE}` for what only computes; `stop` to leave it."
+        f"No registered tool was found for {_quote_task(task)}. Where is its API (URL, host or "
+        f"path of its description)? `{NONE}` for what only computes; `stop` to leave it."
     )
+    if not is_english(task):
+        asked += " Tools are mostly described in English: said in English, one may be found."
     return Question(
         _number("source", step, number),
         "arguments",

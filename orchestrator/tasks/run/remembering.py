@@ -21,7 +21,7 @@ from registry.sessions.memory import SessionMemory
 from sandbox.bundle.model import ToolDefinition
 from sandbox.errors import BundleInvalid
 
-_SAYING_LITTLE = NEUTRAL | frozenset(" ".join(VERBS.values()).split())
+_SAYING_LITTLE = NEUTRAL | frozenset((" ".join(VERBS.values()) + " how many much").split())
 
 
 def find_remembered_tool(
@@ -29,16 +29,18 @@ def find_remembered_tool(
 ) -> str:
     """The only read, of the servers that gave what the words mention and of the `candidates`
     (`server.tool`), that takes nothing but what is mentioned and that the rest of the words is
-    about; "" where there is none, or several.
+    about; "" where there is none, or several. What gave what is mentioned is not asked again.
     """
     mentions = resolve_mentions(task, memory)
     if not mentions:
         return ""
     rest = _list_rest(task, mentions)
+    asked = {mention.tool for mention in mentions}
     found = [
         f"{server.entry.name}.{tool.name}"
         for server, tool in _iterate_reads(roster, mentions, candidates)
-        if _takes_mentioned(task, memory, tool.input_schema)
+        if f"{server.entry.name}.{tool.name}" not in asked
+        and _takes_mentioned(task, memory, tool.input_schema)
         and rest <= list_identifiers(tool, server.entry.name, server.entry.title)
     ]
     return found[0] if len(found) == 1 else ""

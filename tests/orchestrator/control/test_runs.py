@@ -10,11 +10,14 @@ from typing import Any
 import psutil
 import pytest
 
+from orchestrator.control.asking import render_question
 from orchestrator.control.page import render_panels
 from orchestrator.control.rooms.place import Place
 from orchestrator.control.runs import MAX_RUNS, render_runs
+from orchestrator.typed_answers import read_typed_answer
 from registry.jobs.model_usage import ModelCall
 from registry.models import Job, Process
+from registry.needs import AnswerNeed
 from registry.store import Store
 from tests.orchestrator.plane import Plane
 
@@ -123,3 +126,67 @@ def test_only_a_task_run_can_be_done_again(plane: Plane, store: Store) -> None:
     assert plane.ask("POST", "/jobs/j9/again", json={}).status_code == 400
     assert plane.ask("POST", "/jobs/nothing/again", json={}).status_code == 404
     assert len(store.jobs.find("queued")) == 1
+
+
+SHOWN: dict[str, dict[str, Any]] = {
+    "confirm": {"tool": "dns.get_zone", "access": "read", "arguments": {"id": MARKUP}, "why": []},
+    "choose": {"candidates": [{"tool": "dns.get_zone", "description": MARKUP}]},
+    "plan": {"steps": [{"id": "s1", "task": MARKUP}]},
+    "arguments": {
+        "known": {"page": MARKUP},
+        "missing": {"body.count": {}},
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "body": {"type": "object", "properties": {"count": {"type": "integer"}}}
+            },
+        },
+    },
+}
+
+
+def ask(store: Store, kind: str) -> Job:
+    """A run that waits for an answer."""
+    question = {
+        "id": f"s1.{kind}.1",
+        "kind": kind,
+        "text": f"What is meant by {MARKUP}?",
+        "shown": SHOWN[kind],
+        "schema": {"properties": {}},
+    }
+    store.jobs.create(replace(run(), state="queued", result=None))
+    claimed = store.jobs.claim("j1", "w", 100.0)
+    assert claimed is not None
+    need = AnswerNeed(question["id"], question["text"], {})
+    kept = {"state": "asking", "question": question}
+    store.drafts.park_job("j1", claimed.attempt, kept, 101.0, "asking", need, "ask")
+    return store.jobs.get("j1")
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+def test_what_a_run_asks_is_a_form_that_names_the_question(store: Store, kind: str) -> None:
+    html = render_question(ask(store, kind))
+    assert html in render_runs(store.jobs, store.model_usage)
+    assert 'data-post="/jobs/j1/answer"' in html
+    assert f'name="question" value="s1.{kind}.1"' in html
+    assert "<img" not in html
+
+
+def test_an_answer_to_another_question_or_run_starts_nothing(plane: Plane, store: Store) -> None:
+    ask(store, "confirm")
+    answer = plane.ask("POST", "/jobs/j1/answer", json={"question": "s1.confirm.0"})
+    assert answer.status_code == 409
+    assert store.jobs.get("j1").state == "waiting"
+    assert plane.ask("POST", "/jobs/nothing/answer", json={}).status_code == 404
+
+
+def test_typed_texts_are_the_answer_that_each_question_takes(store: Store) -> None:
+    question = {"id": "q", "schema": {"properties": {}}}
+    asked = {kind: {**question, "kind": kind, "shown": shown} for kind, shown in SHOWN.items()}
+    assert read_typed_answer(asked["confirm"], {"confirm": "yes"})["confirm"] is True
+    for said in ({"confirm": "no"}, {"confirm": "true"}, {}):
+        assert read_typed_answer(asked["confirm"], said)["confirm"] is False
+    assert read_typed_answer(asked["choose"], {"tool": "none"})["tool"] == "none"
+    typed = {"body.count": "2", "evil": "1"}
+    answer = read_typed_answer(asked["arguments"], typed)
+    assert answer == {"question": "q", "arguments": {"body": {"count": 2}}}

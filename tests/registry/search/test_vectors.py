@@ -112,6 +112,7 @@ def test_another_vendor_than_the_tools_is_a_veto(tmp_path: Path) -> None:
         assert store.route("list the zones in our Cloudflare account").vetoes == ("another vendor",)
         assert store.route("list the zones in our Hetzner account").vetoes == ()
         assert store.route("list our zones").vetoes == ()
+        assert store.route("list the zones with Dr. Weiss").vetoes == ()
         assert store.route("list the zones of Oslo and Bergen").vetoes == ()
 
 

@@ -73,6 +73,13 @@ NESTED = tool(
 ) | {"$defs": {"guest": {"type": "object", "properties": {"email": MAIL, "name": TEXT},
                          "required": ["email"]}}}  # fmt: skip
 MOMENT = tool("since", since={"type": "string", "format": "date-time"})
+SLOT = tool(
+    "time", time={"type": "string", "description": "Time of day, as HH:MM"},
+    from_={"type": "string", "format": "time"},
+)  # fmt: skip
+ORDER = tool("screening", "count", screening=WHOLE, count=WHOLE)
+STATIONS = tool(district={"type": "string", "description": "City district"})
+BATCH = tool("id", id={"type": "integer", "description": "Batch number"})
 CLOCK = tool("time", time={"type": "string", "format": "time"})
 MAYBE = tool("berth_id", berth_id={"anyOf": [{"type": "integer"}, {"type": "null"}]})
 
@@ -89,6 +96,12 @@ TICKET = tool("id", id=WHOLE)
 CERTIFICATE = tool("host", host=TEXT, port={"type": "integer", "default": 443})
 
 READ = [
+    ("a table at 19:30", SLOT, {"time": "19:30"}),
+    ("a table at 19:30:10", SLOT, {"time": "19:30:10"}),
+    ("a table from 7:30 pm", SLOT, {"from": "19:30:00"}),
+    ("buy two tickets for screening 31", ORDER, {"screening": 31, "count": 2}),
+    ("list the bike stations in Altona", STATIONS, {"district": "Altona"}),
+    ("when was batch 17 brewed", BATCH, {"id": 17}),
     ("book berth 12 from 2026-12-01 to 2026-12-05", BOOKING,
      {"berth": 12, "arrival": "2026-12-01", "departure": "2026-12-05"}),
     ("a trip from Oslo to Bergen", TRIP, {"departure": "Oslo", "arrival": "Bergen"}),
