@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from scripts.reference import render_commands, render_runtime
+from scripts.reference import render_commands, render_json_page, render_runtime, render_schemas
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -23,11 +23,21 @@ PAGES = [
 
 
 @pytest.mark.parametrize(
-    ("name", "render"), [("commands.md", render_commands), ("runtime.md", render_runtime)]
+    ("name", "render"),
+    [
+        ("commands.md", render_commands),
+        ("runtime.md", render_runtime),
+        ("json.md", render_json_page),
+    ],
 )
 def test_a_page_of_reference_is_as_the_code_says(name: str, render: Any) -> None:
     told = (DOCS / name).read_text("utf-8")
     assert told == render(), "run `.venv/bin/python scripts/reference.py --write`"
+
+
+def test_the_schemas_are_those_that_the_page_names_and_no_others() -> None:
+    written = {f"json/{path.name}": path.read_text("utf-8") for path in DOCS.glob("json/*")}
+    assert written == render_schemas(), "run `.venv/bin/python scripts/reference.py --write`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
