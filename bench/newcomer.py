@@ -32,7 +32,7 @@ SECONDS = 600.0
 PIN = "newcomer-4711"
 NO_ENGINE = "unix:///nonexistent/docker.sock"
 ANSWERS = (("Choose a PIN", PIN), ("confirmation", PIN), ("[y/N]", "y"), ("PIN", PIN))
-PARTS = ("building the WASM component", "WASM component:", "building toolwright-base", "[y/N]")
+PARTS = ("compiling the WASM component", "WASM component:", "building toolwright-base", "[y/N]")
 """What stands at the terminal where a part of a command ends and the next one begins."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _PROGRAMS = ("pipx ", "uvx ", "toolwright ")
@@ -139,8 +139,8 @@ def prepare_machine(place: Path, with_docker: bool) -> dict[str, str]:
     tools = place / "tools"
     subprocess.run([sys.executable, "-m", "venv", tools], check=True)
     pip = [str(tools / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "pipx", "hatchling"], check=True)
-    wheel = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(place / "dist")]
+    subprocess.run([*pip, "install", "pipx"], check=True)
+    wheel = ["wheel", "--no-deps", "--wheel-dir", str(place / "dist")]
     subprocess.run([*pip, *wheel, str(ROOT)], check=True)
     user = place / "user"
     user.mkdir()

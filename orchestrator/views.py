@@ -33,6 +33,14 @@ MESSAGE_BYTES = 4_000
 """What is shown of a job's message."""
 
 
+def round_numbers(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with its figures to four digits behind the point."""
+    return {
+        name: round(value, 4) if isinstance(value, float) else value
+        for name, value in record.items()
+    }
+
+
 def build_answer(value: Mapping[str, Any], text: str = "") -> Result:
     """A successful result: the value, and for a model a text (the value as JSON by default)."""
     content = text or json.dumps(value, ensure_ascii=False, indent=1)

@@ -178,19 +178,23 @@ def describe_server(entry: Entry, standing: trust.Standing) -> dict[str, Any]:
             {"name": tool.name, "access": tool.access, "group": tool.group} for tool in entry.tools
         ],
         "trust_level": standing.level,
-        "reliability_score": standing.score,
-        "window_ratio": standing.ratio,
-        "window_lower_bound": standing.wilson,
+        "reliability_score": _round(standing.score, 4),
+        "window_ratio": _round(standing.ratio, 4),
+        "window_lower_bound": _round(standing.wilson, 4),
         "window_size": standing.window,
         "total_invocations": standing.total,
         "successful_invocations": standing.successful,
         "counted_invocations": standing.counted,
-        "avg_latency_ms": standing.average_latency_ms,
+        "avg_latency_ms": _round(standing.average_latency_ms, 1),
         "unclear_failures": standing.unclear,
-        "refusing_share": standing.refusing,
+        "refusing_share": _round(standing.refusing, 4),
         "last_failure": standing.last_failure,
         "last_failure_reason": standing.last_failure_reason,
     }
+
+
+def _round(number: float | None, digits: int) -> float | None:
+    return None if number is None else round(number, digits)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Write the pages of reference that are made of the code: docs/commands.md from the commands' own
-`--help`, docs/runtime.md from the docstrings of the runtime in `images/base/runtime`.
+`--help`, docs/runtime.md from the docstrings of the runtime in `images/base/runtime`, docs/json.md
+and the schemas in docs/json from scripts/json_schemas.py.
 
     python scripts/reference.py          # says which page is not current
     python scripts/reference.py --write
@@ -8,6 +9,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -18,6 +20,7 @@ from typing import Any
 import click
 
 from orchestrator.cli.main import GROUPS, toolwright
+from scripts.json_schemas import COMMANDS, build_schema, name_file
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -29,8 +32,29 @@ COMMANDS_HEAD = """\
 This page is made from the commands' own `--help` by `scripts/reference.py`.
 [Tasks](tasks.md) has the same commands by what you want to do.
 
-`--json` prints JSON for scripts. Exit codes: 0 done, 1 failed (of `replay`: a difference), 2 wrong
-usage, 3 waits for a person, 4 cannot be replayed.
+`--json` prints JSON for scripts: [JSON output](json.md). Exit codes: 0 done, 1 failed (of
+`replay`: a difference), 2 wrong usage, 3 waits for a person, 4 cannot be replayed.
+"""
+JSON_HEAD = """\
+# JSON output
+
+This page is made by `scripts/reference.py`.
+
+Every command that prints an answer takes `--json`. It prints one JSON value on standard output;
+whatever else is told (progress, questions, errors) goes to standard error. Each command has a
+schema (JSON Schema, draft 2020-12), and tests hold its real output against it. What a schema
+requires stays, under its name and of its type; more properties may be added. What no schema names
+may change.
+
+A command that fails prints an error in words on standard error and nothing on standard output,
+unless its schema says otherwise. [Commands](commands.md) lists the exit codes. Times are seconds
+since 1970, durations milliseconds unless the name says `seconds`. Results of tools are exactly what
+the API answered; Toolwright's own figures are rounded.
+
+`serve` and `run` speak MCP, `completion` prints a script and `demo` shows a story: they have none.
+
+| command | prints | schema |
+|---|---|---|
 """
 RUNTIME_HEAD = """\
 # What code of a server may use
@@ -57,7 +81,30 @@ ERRORS = (
 
 def render_pages() -> Mapping[str, str]:
     """The pages by their file name, in Markdown."""
-    return {"commands.md": render_commands(), "runtime.md": render_runtime()}
+    pages = {
+        "commands.md": render_commands(),
+        "runtime.md": render_runtime(),
+        "json.md": render_json_page(),
+    }
+    return pages | render_schemas()
+
+
+def render_json_page() -> str:
+    """A row for each command that prints JSON."""
+    rows = (
+        f"| `{build_schema(command)['title'].removesuffix(' --json')}` | {says} "
+        f"| [schema](json/{name_file(command)}) |\n"
+        for command, (says, _) in COMMANDS.items()
+    )
+    return JSON_HEAD + "".join(rows)
+
+
+def render_schemas() -> Mapping[str, str]:
+    """The schemas by their file name."""
+    return {
+        f"json/{name_file(command)}": f"{json.dumps(build_schema(command), indent=1)}\n"
+        for command in COMMANDS
+    }
 
 
 def render_commands() -> str:
@@ -180,13 +227,19 @@ def _wrap(text: str, indent: str = "") -> str:
     )
 
 
+def _read_page(name: str) -> str:
+    path = DOCS / name
+    return path.read_text("utf-8") if path.exists() else ""
+
+
 def main() -> None:
     pages = render_pages()
     if "--write" in sys.argv[1:]:
         for name, text in pages.items():
+            (DOCS / name).parent.mkdir(exist_ok=True)
             (DOCS / name).write_text(text, "utf-8")
         return
-    stale = [name for name, text in pages.items() if (DOCS / name).read_text("utf-8") != text]
+    stale = [name for name, text in pages.items() if _read_page(name) != text]
     if stale:
         sys.exit(f"not current: {', '.join(stale)}; run scripts/reference.py --write")
 

@@ -18,7 +18,7 @@ from orchestrator.cli.main import toolwright
 from scripts.diagrams import DIAGRAMS, render
 from scripts.howto import PAGES as HOWTO
 from scripts.howto import Step, find_difference, read_page
-from scripts.reference import render_commands, render_runtime
+from scripts.reference import render_commands, render_json_page, render_runtime, render_schemas
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -40,11 +40,21 @@ def _name(page: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "render_page"), [("commands.md", render_commands), ("runtime.md", render_runtime)]
+    ("name", "render_page"),
+    [
+        ("commands.md", render_commands),
+        ("runtime.md", render_runtime),
+        ("json.md", render_json_page),
+    ],
 )
 def test_a_page_of_reference_is_as_the_code_says(name: str, render_page: Any) -> None:
     told = (DOCS / name).read_text("utf-8")
     assert told == render_page(), "run `.venv/bin/python scripts/reference.py --write`"
+
+
+def test_the_schemas_are_those_that_the_page_names_and_no_others() -> None:
+    written = {f"json/{path.name}": path.read_text("utf-8") for path in DOCS.glob("json/*")}
+    assert written == render_schemas(), "run `.venv/bin/python scripts/reference.py --write`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

@@ -116,6 +116,7 @@ def test_the_image_of_compose_is_given_all_that_its_wheel_is_built_of(tmp_path: 
         (tmp_path / name).symlink_to(ROOT / name)
     places = ("packages", "force-include")
     wanted = [name for place in places for name in _read_wheel_target()[place]]
+    wanted.append(_read_wheel_target()["hooks"]["custom"]["path"])
     assert [name for name in wanted if not (tmp_path / name).exists()] == []
 
 

@@ -16,12 +16,15 @@ from orchestrator.approvals.text import escape_line
 from orchestrator.cli.terminal import (
     ask_pin,
     json_option,
+    out,
     pin_option,
+    print_done,
     print_json,
     print_table,
     print_text,
     report_errors,
     run_coroutine,
+    tell_beside,
 )
 from orchestrator.context import Context, open_context
 from orchestrator.errors import LoginFailed, OrchestratorError
@@ -98,6 +101,7 @@ class _Words:
 )
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The redirect's port.")
 @pin_option
+@json_option
 @report_errors
 def login_command(
     target: str,
@@ -112,6 +116,7 @@ def login_command(
     parameters: tuple[str, ...],
     port: int,
     pin_file: Path | None,
+    as_json: bool,
 ) -> None:
     """Log in to the API of SERVER, or to the API at URL before a server is forged from it (OAuth 2,
     OpenID Connect), with your browser, or by a code where there is none. Shows which hosts take
@@ -131,7 +136,10 @@ def login_command(
         default,
         port,
     )
-    run_coroutine(_run_login(load_settings(), words, pin_file))
+    with tell_beside(as_json):
+        run_coroutine(_run_login(load_settings(), words, pin_file))
+    if as_json:
+        print_json({"target": target, "account": words.account, "logged_in": True})
 
 
 async def _run_login(settings: Settings, words: _Words, pin_file: Path | None) -> None:
@@ -158,7 +166,7 @@ async def _run_login(settings: Settings, words: _Words, pin_file: Path | None) -
 
 def _show_line(text: str) -> None:
     """Print a line as it is, however long: what is broken up cannot be copied."""
-    click.echo(escape_line(text))
+    click.echo(escape_line(text), file=out.file)
 
 
 def _keep(
@@ -272,21 +280,25 @@ async def _open_network(
 @click.argument("server", metavar="SERVER|URL")
 @click.option("--account", default=None, help="Which account, where there are several.")
 @pin_option
+@json_option
 @report_errors
-def logout_command(server: str, account: str | None, pin_file: Path | None) -> None:
+def logout_command(server: str, account: str | None, pin_file: Path | None, as_json: bool) -> None:
     """Log out of the API of SERVER or at URL: revoke the tokens where its authorization server does
     that, and remove them. Asks for the PIN.
     """
-    run_coroutine(_run_logout(load_settings(), server, account, pin_file))
+    with tell_beside(as_json):
+        problem = run_coroutine(_run_logout(load_settings(), server, account, pin_file))
+    if as_json:
+        print_json({"target": server, "logged_in": False, "problem": problem})
 
 
 async def _run_logout(
     settings: Settings, server: str, account: str | None, pin_file: Path | None
-) -> None:
+) -> str:
+    """Log out; why the tokens were not revoked, "" where they were."""
     async with open_context(settings) as ground:
         if "://" in server:
-            await _log_out_source(ground, server, settings, pin_file)
-            return
+            return await _log_out_source(ground, server, settings, pin_file)
         held = find_accounts(ground.vault, server, _list_credentials(ground, server))
         found = {each: secret for each, secret in held.items() if secret.is_login}
         credential, own = choose_one(found, server, account)
@@ -294,11 +306,12 @@ async def _run_logout(
         problem = await _revoke(ground, server, credential, own, found[credential, own])
         forget_login(ground.store, ground.vault, ground.consents, server, credential, own)
     _tell_logged_out(f"{server} is logged out{_name_account(own)}.", problem)
+    return problem
 
 
 async def _log_out_source(
     ground: Context, url: str, settings: Settings, pin_file: Path | None
-) -> None:
+) -> str:
     """Log out of the API at a URL. The source stays, without the log-in."""
     source = find_logged_in(url, ground.consents.find_sources())
     held = ground.vault.get(SOURCES, source.secret)
@@ -308,6 +321,7 @@ async def _log_out_source(
     forget_login(ground.store, ground.vault, ground.consents, SOURCES, source.secret, "")
     add_source(ground.store.grants, DocumentationSource(source.url), "terminal", signer)
     _tell_logged_out(f"{source.url} is logged out.", problem)
+    return problem
 
 
 def _tell_logged_out(text: str, problem: str) -> None:
@@ -365,7 +379,8 @@ async def _run_accounts(
             credential, own = choose_one(found, server, account)
             signer = ask_pin(settings, pin_file)
             set_default(ground.store, server, credential, own, signer)
-            print_text(f"{server} is called{_name_account(own)}.")
+            told = f"{server} is called{_name_account(own)}."
+            print_done(as_json, told, server=server, credential=credential, account=own)
             return
         rows = [
             {

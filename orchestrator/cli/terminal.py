@@ -148,6 +148,14 @@ def print_text(message: str, style: str = "") -> None:
     out.print(Text(clean_text(message), style=style))
 
 
+@contextmanager
+def tell_beside(as_json: bool) -> Iterator[None]:
+    """Print on standard error what the block tells, where standard output is for JSON."""
+    screen = _SCREEN.get()
+    with use_screen(Screen(screen.err, screen.err) if as_json else screen):
+        yield
+
+
 def print_done(as_json: bool, message: str, **facts: Any) -> None:
     """Print what a command has done, for a person or as a JSON object."""
     if as_json:
@@ -212,12 +220,18 @@ pin_option = click.option(
 )
 
 
+def prompt_hidden(what: str) -> str:
+    """Ask for what nobody is to see."""
+    typed: str = click.prompt(what, hide_input=True, err=True)
+    return typed
+
+
 def read_pin(pin_file: Path | None) -> str:
     """The PIN, from a file or asked for. Raises PinNotGiven where nobody can be asked."""
     if pin_file:
         return read_line(pin_file)
     try:
-        asked: str = click.prompt("PIN", hide_input=True, err=True)
+        asked = prompt_hidden("PIN")
     except click.Abort as error:
         if sys.stdin.isatty():
             raise

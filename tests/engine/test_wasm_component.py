@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -10,6 +11,12 @@ import pytest
 from wasmtime.component import Component
 
 from orchestrator.settings import load_engine_settings
+from sandbox.engines.wasm.building import (
+    SHIPPED,
+    SHIPPED_DIGEST,
+    ShippedComponent,
+    find_shipped,
+)
 from sandbox.engines.wasm.component import (
     MAX_COMPONENTS,
     LoadedComponent,
@@ -156,3 +163,24 @@ def test_what_lay_where_others_could_write_is_compiled_anew(
 def test_what_is_whole_and_private_is_mapped(component: LoadedComponent, tmp_path: Path) -> None:
     copied(component, tmp_path)
     assert load_component(tmp_path).digest == component.digest
+
+
+def shipped(directory: Path, content: bytes) -> ShippedComponent:
+    """What a wheel brings, found in a directory."""
+    (directory / SHIPPED).write_bytes(content)
+    digest = hashlib.sha256(b"(component)").hexdigest()
+    (directory / SHIPPED_DIGEST).write_text(f"{digest}\n")
+    found = find_shipped(directory)
+    assert found is not None
+    return found
+
+
+def test_a_checkout_brings_no_component_and_a_wheel_does(tmp_path: Path) -> None:
+    assert find_shipped() is None
+    assert find_shipped(tmp_path) is None
+    assert shipped(tmp_path, b"(component)").read() == b"(component)"
+
+
+def test_a_component_that_is_not_what_was_built_is_not_compiled(tmp_path: Path) -> None:
+    with pytest.raises(ComponentBuildFailed, match="Install Toolwright again"):
+        shipped(tmp_path, b"(component )").read()

@@ -24,6 +24,7 @@ from orchestrator.processes.control_client import ControlAddress, find_control
 from orchestrator.settings import Settings, load_settings
 from registry.store import Store
 from sandbox.engines.docker.engine import connect_engine, list_containers
+from tests.json_output import check_output
 
 ROOT = Path(__file__).parents[2]
 PIN = "2468-test"
@@ -59,8 +60,8 @@ class Home:
         return [sys.executable, "-m", "orchestrator", *words]
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """What a `toolwright` command left with."""
-        return subprocess.run(
+        """What a `toolwright` command left with. Its JSON is as docs/json says."""
+        done = subprocess.run(
             self.command(*words),
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -69,6 +70,8 @@ class Home:
             timeout=self.seconds,
             check=False,
         )
+        check_output(words, done.stdout)
+        return done
 
     def read(self, *words: str) -> Any:
         """The JSON that a command prints; one that fails fails the test."""

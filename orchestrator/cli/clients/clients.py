@@ -24,7 +24,7 @@ from orchestrator.cli.clients.config_files import (
     set_in_yaml,
 )
 from orchestrator.cli.clients.own_command import find_own_command
-from orchestrator.cli.terminal import err, print_text
+from orchestrator.cli.terminal import err, out, print_note, print_text
 from orchestrator.errors import ConfigNotUnderstood, OrchestratorError
 from orchestrator.settings import load_settings
 from registry.database.files import write_atomically
@@ -353,21 +353,24 @@ def _choose_backup(path: Path) -> Path:
 
 def configure_client(
     home: Path, name: str, server: str = "", *, only_print: bool = False, remove: bool = False
-) -> None:
-    """Update that client's configuration, or only print the entry.
+) -> dict[str, Any]:
+    """Update that client's configuration, or only print the entry; what was done, for scripts.
 
     Raises OrchestratorError, and then nothing is changed.
     """
     client, start = CLIENTS[name], build_start_command(home, server)
     path = client.path(describe_machine(os.environ))
     if only_print:
-        click.echo(f"{client.title}: {path}", err=True)
-        click.echo(render_config(client, start), nl=False)
-        return
+        print_note(f"{client.title}: {path}")
+        entry = render_config(client, start)
+        click.echo(entry, nl=False, file=out.file)
+        return {"client": name, "path": str(path), "entry": entry}
     backup = update_config(client, path, start, remove=remove)
     print_text(f"{path}: {start.name} is {'removed' if remove else 'added'}")
     if backup:
         print_text(f"what was there is kept in {backup}")
+    kept = str(backup) if backup else ""
+    return {"client": name, "path": str(path), "has_toolwright": not remove, "backup": kept}
 
 
 def configure_client_for_server(server: str, name: str, *, only_print: bool, remove: bool) -> None:

@@ -14,6 +14,7 @@ from orchestrator.cli.terminal import (
 from orchestrator.forging.contact.suggestions import describe_suggestions
 from orchestrator.server_report import find_levels
 from orchestrator.settings import load_settings
+from orchestrator.views import round_numbers
 from registry.models import Route, ServerSummary, describe_server
 from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
@@ -38,8 +39,13 @@ def find_command(task: str, k: int, as_json: bool) -> None:
         held = store.search.find_quarantined(task, k)
         why = {match.entry: explain_quarantine(store.servers, match.entry) for match in held}
     if as_json:
-        shown = [{**vars(match), "level": of[match.entry][match.tool]} for match in matches]
-        print_json([*shown, *({**vars(match), "why": why[match.entry]} for match in held)])
+        shown = [
+            {**round_numbers(vars(match)), "level": of[match.entry][match.tool]}
+            for match in matches
+        ]
+        print_json(
+            [*shown, *({**round_numbers(vars(match)), "why": why[match.entry]} for match in held)]
+        )
         return
     for match in held:
         print_text(f"{match.entry}.{match.tool} fits and is {why[match.entry]}", "yellow")

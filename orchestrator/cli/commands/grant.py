@@ -30,6 +30,7 @@ from orchestrator.cli.terminal import (
     print_table,
     print_text,
     report_errors,
+    tell_beside,
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings, load_settings
@@ -100,7 +101,10 @@ def grant_command(
     with Store.open(settings.database_url) as store:
         consents = open_grants(SignedPolicy(store, build_authority(settings)))
         if confirming:
-            _confirm_grants(settings, consents, server or "", pin_file)
+            with tell_beside(as_json):
+                signed = _confirm_grants(settings, consents, server or "", pin_file)
+            if as_json:
+                print_json({"signed": signed})
         elif server is None:
             _list_grants(consents, as_json)
         elif permission is None:
@@ -108,14 +112,28 @@ def grant_command(
                 store.servers.get(server).permissions, consents.find_permissions(server), as_json
             )
         else:
-            if permission.startswith(FLOW):
-                _change_flow(settings, consents, server, permission, revoke, pin_file)
-            elif parse_allowed_requests(permission) is not None:
-                _change_requests(settings, consents, server, permission, revoke, pin_file)
-            else:
-                _change_permission(
-                    settings, consents, server, _parse_permission(permission), revoke, pin_file
-                )
+            with tell_beside(as_json):
+                _change_grant(settings, consents, server, permission, revoke, pin_file)
+            if as_json:
+                given = sorted(consents.find_permissions(server))
+                print_json({"server": server, "permission": permission, "granted": given})
+
+
+def _change_grant(
+    settings: Settings,
+    consents: Grants,
+    server: str,
+    permission: str,
+    revoke: bool,
+    pin_file: Path | None,
+) -> None:
+    if permission.startswith(FLOW):
+        _change_flow(settings, consents, server, permission, revoke, pin_file)
+    elif parse_allowed_requests(permission) is not None:
+        _change_requests(settings, consents, server, permission, revoke, pin_file)
+    else:
+        wanted = _parse_permission(permission)
+        _change_permission(settings, consents, server, wanted, revoke, pin_file)
 
 
 def _change_permission(
@@ -193,7 +211,10 @@ def _change_requests(
     print_text(f"A call of {name} may send {number} requests to one host.")
 
 
-def _confirm_grants(settings: Settings, consents: Grants, what: str, pin_file: Path | None) -> None:
+def _confirm_grants(
+    settings: Settings, consents: Grants, what: str, pin_file: Path | None
+) -> list[str]:
+    """Sign what counts for nothing; what was signed."""
     store = consents.store
     waiting = store.jobs.find("waiting", MAX_UNENDED)
     shelf, void = Bundles(settings.home, store.servers), consents.find_void()
@@ -207,7 +228,7 @@ def _confirm_grants(settings: Settings, consents: Grants, what: str, pin_file: P
             )
     if not wanted:
         print_text("There is nothing to confirm.")
-        return
+        return []
     print_table(
         ("unsigned", "kind", "secret", "by"),
         (
@@ -222,6 +243,7 @@ def _confirm_grants(settings: Settings, consents: Grants, what: str, pin_file: P
     print_text(FIRST, "yellow")
     confirm_grants(store.grants, wanted, "terminal", ask_pin(settings, pin_file))
     print_text(f"{len(wanted)} grants are signed.")
+    return [each.origin for each in wanted]
 
 
 def _parse_permission(permission: str) -> Permission:

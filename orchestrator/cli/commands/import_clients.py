@@ -26,11 +26,14 @@ from orchestrator.cli.terminal import (
     OUR_ERRORS,
     ask_pin,
     is_terminal,
+    json_option,
     pin_option,
+    print_json,
     print_note,
     print_text,
     report_errors,
     run_coroutine,
+    tell_beside,
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.thirdparty import Addition
@@ -62,9 +65,10 @@ class Choice:
 )
 @click.option("--undo", is_flag=True, help="Put back what the clients' files had.")
 @pin_option
+@json_option
 @report_errors
 def import_clients_command(
-    names: tuple[str, ...], only: tuple[str, ...], undo: bool, pin_file: Path | None
+    names: tuple[str, ...], only: tuple[str, ...], undo: bool, pin_file: Path | None, as_json: bool
 ) -> None:
     """Put the servers that your MCP clients start by themselves behind the gate: each is fetched
     and caged as `toolwright add` does, and its client starts it by `toolwright run` from then on.
@@ -74,21 +78,33 @@ def import_clients_command(
     values of variables go into the vault. Asks for the PIN; a copy of each file is kept.
     """
     settings = load_settings()
-    if undo:
-        _undo_imports(settings, names, pin_file)
-        return
+    with tell_beside(as_json):
+        done = (
+            _undo_imports(settings, names, pin_file)
+            if undo
+            else _import_servers(settings, names, only, pin_file)
+        )
+    if as_json:
+        shown = [{"server": server, "done": well} for server, well in done.items()]
+        print_json({"undone" if undo else "imported": shown})
+    if not all(done.values()):
+        raise SystemExit(FAILED)
+
+
+def _import_servers(
+    settings: Settings, names: tuple[str, ...], only: tuple[str, ...], pin_file: Path | None
+) -> dict[str, bool]:
+    """Import what the person wants; for each server whether all of it was done."""
     found = find_servers(only or CLIENTS, describe_machine(os.environ))
     if not found and not names:
         print_text("No client on this machine starts a server that is not Toolwright's.")
-        return
+        return {}
     choices = _choose_servers(_group_servers(settings, found), names)
     if not choices:
         print_text("Nothing was changed.")
-        return
+        return {}
     signer = ask_pin(settings, pin_file)
-    done = [_import_server(settings, choice, signer) for choice in choices]
-    if not all(done):
-        raise SystemExit(FAILED)
+    return {each.first.server: _import_server(settings, each, signer) for each in choices}
 
 
 def _group_servers(settings: Settings, found: Sequence[FoundServer]) -> list[Choice]:
@@ -240,23 +256,25 @@ def _list_held(found: FoundServer) -> list[str]:
     ]
 
 
-def _undo_imports(settings: Settings, names: Sequence[str], pin_file: Path | None) -> None:
-    """Put back the entries of these servers, or of all."""
+def _undo_imports(
+    settings: Settings, names: Sequence[str], pin_file: Path | None
+) -> dict[str, bool]:
+    """Put back the entries of these servers, or of all; for each whether that was done."""
     records = [each for each in read_records(settings) if not names or each.server in names]
     if not records:
         print_text("Nothing was imported that could be put back.")
-        return
+        return {}
     # The values of its variables leave the vault, for the file that they were in.
     ask_pin(settings, pin_file)
-    vault, failed = open_vault(settings), False
+    vault, done = open_vault(settings), dict[str, bool]()
     for record in reversed(records):
         try:
             restore_entry(settings, vault, record)
         except OrchestratorError as error:
             print_text(str(error), "red")
-            failed = True
+            done[record.server] = False
             continue
+        done.setdefault(record.server, True)
         print_text(f"{record.path}: {record.name} is as it was")
         print_text(f"{record.server} stays registered: `toolwright remove {record.server}`")
-    if failed:
-        raise SystemExit(FAILED)
+    return done

@@ -20,6 +20,7 @@ from orchestrator.cli.terminal import (
     engine_option,
     json_option,
     pin_option,
+    print_done,
     print_json,
     print_table,
     print_text,
@@ -86,7 +87,8 @@ def jobs_command(
             print_json(encode_draft(store.drafts.get(job, draft)))
             return
         if job and brief:
-            print_text(_read_brief(store.jobs.get(job)))
+            told = _read_brief(store.jobs.get(job))
+            print_done(as_json, told, job=job, brief=told)
             return
         if job:
             print_json(_load_job_details(store, job))

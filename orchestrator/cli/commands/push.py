@@ -12,9 +12,11 @@ from orchestrator.cli.terminal import (
     ask_pin,
     json_option,
     pin_option,
+    print_done,
     print_json,
     print_table,
     print_text,
+    prompt_hidden,
     read_line,
     report_errors,
 )
@@ -56,9 +58,15 @@ def push_command() -> None:
     help="Read the URL from a file, or from standard input with `-`: it may hold secrets.",
 )
 @pin_option
+@json_option
 @report_errors
 def add_target(
-    url: str | None, name: str, notice: bool, url_file: Path | None, pin_file: Path | None
+    url: str | None,
+    name: str,
+    notice: bool,
+    url_file: Path | None,
+    pin_file: Path | None,
+    as_json: bool,
 ) -> None:
     """Send messages to URL, one of Apprise's. Asks for the PIN, which seals it.
 
@@ -66,7 +74,7 @@ def add_target(
     decide. They are sent while the control plane is unlocked: `toolwright push unlock`.
     """
     settings = load_settings()
-    given = url or (read_line(url_file) if url_file else click.prompt("URL", hide_input=True))
+    given = url or (read_line(url_file) if url_file else prompt_hidden("URL"))
     name = name or parse_scheme(given)
     check_target_name(name)
     if name in _list_names(settings):
@@ -78,9 +86,8 @@ def add_target(
         add_sealed_target(settings.push, name, given, signer)
     with Store.open(settings.database_url) as store:
         store.audit.add_note("push.added", name, {"links": not notice}, time.time())
-    print_text(f"{name} is added.")
-    if not notice:
-        print_text("`toolwright push unlock` begins to send links.")
+    then = "" if notice else "\n`toolwright push unlock` begins to send links."
+    print_done(as_json, f"{name} is added.{then}", name=name, links=not notice)
 
 
 @push_command.command("list")
@@ -99,8 +106,9 @@ def list_targets(as_json: bool) -> None:
 
 @push_command.command("remove")
 @click.argument("name")
+@json_option
 @report_errors
-def remove_target(name: str) -> None:
+def remove_target(name: str, as_json: bool) -> None:
     """Send nothing to NAME any more. Needs no PIN; an unlocked control plane is locked by it."""
     settings = load_settings()
     removed = remove_sealed_target(settings.push, name) or open_vault(settings).delete(
@@ -112,14 +120,15 @@ def remove_target(name: str) -> None:
         ensure_control(settings)
     with Store.open(settings.database_url) as store:
         store.audit.add_note("push.removed", name, {}, time.time())
-    print_text(f"{name} is removed.")
+    print_done(as_json, f"{name} is removed.", name=name, removed=True)
 
 
 @push_command.command("test")
 @click.argument("name", default="")
 @pin_option
+@json_option
 @report_errors
-def send_test(name: str, pin_file: Path | None) -> None:
+def send_test(name: str, pin_file: Path | None, as_json: bool) -> None:
     """Send a message to NAME, or to all targets. Asks for the PIN where one is sealed."""
     settings = load_settings()
     wanted = [
@@ -129,7 +138,9 @@ def send_test(name: str, pin_file: Path | None) -> None:
         raise OrchestratorError("there is no such target. `toolwright push list` lists them.")
     message = PushMessage("Toolwright", "This is a test. Requests that wait will come here.")
     problems = {target.name: deliver_message(target, message) for target in wanted}
-    for target, problem in problems.items():
+    if as_json:
+        print_json([{"name": target, "problem": told} for target, told in problems.items()])
+    for target, problem in () if as_json else problems.items():
         print_text(f"{target}: {problem or 'sent'}", "red" if problem else "")
     if any(problems.values()):
         raise OrchestratorError("not every target took the message.")
@@ -139,8 +150,9 @@ def send_test(name: str, pin_file: Path | None) -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=0, help="Port to listen on; 0 takes a free one.")
 @pin_option
+@json_option
 @report_errors
-def unlock_targets(host: str, port: int, pin_file: Path | None) -> None:
+def unlock_targets(host: str, port: int, pin_file: Path | None, as_json: bool) -> None:
     """Start the control plane anew, with links in its messages for a week.
 
     Asks for the PIN, which goes only to the process that is started.
@@ -154,17 +166,19 @@ def unlock_targets(host: str, port: int, pin_file: Path | None) -> None:
     stop_control(settings)
     words = ("control", "--push", "--pin-file", "-", "--host", host, "--port", str(port))
     spawn_command(settings, *words, told=f"{pin}\n")
-    print_text("Messages carry links from now on, until the control plane ends or for a week.")
+    told = "Messages carry links from now on, until the control plane ends or for a week."
+    print_done(as_json, told, unlocked=True)
 
 
 @push_command.command("lock")
+@json_option
 @report_errors
-def lock_targets() -> None:
+def lock_targets(as_json: bool) -> None:
     """Send no links any more, and let none of those that were sent decide."""
     settings = load_settings()
     if stop_control(settings):
         ensure_control(settings)
-    print_text("Locked.")
+    print_done(as_json, "Locked.", unlocked=False)
 
 
 def _list_names(settings: Settings) -> dict[str, str]:

@@ -34,8 +34,10 @@ from orchestrator.cli.terminal import (
     print_json,
     print_table,
     print_text,
+    prompt_hidden,
     report_errors,
     run_coroutine,
+    tell_beside,
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.logins.keeping import list_token_uses
@@ -72,10 +74,16 @@ def secret_command() -> None:
 )
 @_place_option
 @pin_option
+@json_option
 @engine_option
 @report_errors
 def set_secret(
-    name: str, value_file: Path | None, place: str, pin_file: Path | None, engine: str | None
+    name: str,
+    value_file: Path | None,
+    place: str,
+    pin_file: Path | None,
+    as_json: bool,
+    engine: str | None,
 ) -> None:
     """Set the secret NAME. Shows where the registered server would take it, asks for the PIN and
     the value, and lets it go there and nowhere else.
@@ -92,6 +100,16 @@ def set_secret(
     template         what its {secret} and {secret.FIELD} name
     """
     settings = load_settings(engine=engine)
+    with tell_beside(as_json):
+        told = _set_secret(settings, name, value_file, place, pin_file)
+    if as_json:
+        print_json(told)
+
+
+def _set_secret(
+    settings: Settings, name: str, value_file: Path | None, place: str, pin_file: Path | None
+) -> dict[str, Any]:
+    """Set a secret; what was done, for scripts."""
     server, own = _split_name(name)
     if place and server == SOURCES:
         raise OrchestratorError(f"--auth belongs to a server's secret: SERVER.{name}.")
@@ -99,16 +117,28 @@ def set_secret(
     declared = declaring.find_uses(settings, server, own, place) if declaring else None
     uses = _show_uses(settings, server, own, declared=declared)
     signer = ask_pin(settings, pin_file)
-    value = _read_value(value_file) if value_file else click.prompt("Value", hide_input=True)
+    value = _read_value(value_file) if value_file else prompt_hidden("Value")
     with Store.open(settings.database_url) as store:
         vault = open_vault(settings)
         warning = store_secret(store, vault, server, own, value, uses, "terminal", signer)
     print_text(f"{name} is set.")
     if warning:
         print_text(warning, "yellow")
-    if declaring is not None:
-        made = run_coroutine(declaring.publish_declaring(settings, server, own, place))
-        print_text(f"{made.name} version {made.version} sends it.", "bold green")
+    version = _publish_declaring(declaring, settings, server, own, place)
+    goes = sorted(map(str, uses))
+    return {"name": name, "to": goes, "warning": warning, "version": version}
+
+
+def _publish_declaring(
+    declaring: Any, settings: Settings, server: str, own: str, place: str
+) -> int | None:
+    """Register the version that sends a secret where `place` says; its number."""
+    if declaring is None:
+        return None
+    made = run_coroutine(declaring.publish_declaring(settings, server, own, place))
+    print_text(f"{made.name} version {made.version} sends it.", "bold green")
+    version: int = made.version
+    return version
 
 
 @secret_command.command("bind")
@@ -116,15 +146,31 @@ def set_secret(
 @click.option("--to", "origins", multiple=True, help="Only to this origin, such as https://host.")
 @_place_option
 @pin_option
+@json_option
 @engine_option
 @report_errors
 def bind_secret_command(
-    name: str, origins: tuple[str, ...], place: str, pin_file: Path | None, engine: str | None
+    name: str,
+    origins: tuple[str, ...],
+    place: str,
+    pin_file: Path | None,
+    as_json: bool,
+    engine: str | None,
 ) -> None:
     """Let the secret SERVER.NAME go where the registered server would take it: shows where it goes
     now and where then, and asks for the PIN.
     """
     settings = load_settings(engine=engine)
+    with tell_beside(as_json):
+        told = _bind_secret(settings, name, origins, place, pin_file)
+    if as_json:
+        print_json(told)
+
+
+def _bind_secret(
+    settings: Settings, name: str, origins: tuple[str, ...], place: str, pin_file: Path | None
+) -> dict[str, Any]:
+    """Let a secret go to its places; what was done, for scripts."""
     server, own = _split_name(name)
     if server == SOURCES:
         raise OrchestratorError(
@@ -142,9 +188,8 @@ def bind_secret_command(
     with Store.open(settings.database_url) as store:
         bind_secret(store.grants, server, own, uses, "terminal", signer)
     print_text(f"{name} goes there and nowhere else.")
-    if declaring is not None:
-        made = run_coroutine(declaring.publish_declaring(settings, server, own, place))
-        print_text(f"{made.name} version {made.version} sends it.", "bold green")
+    version = _publish_declaring(declaring, settings, server, own, place)
+    return {"name": name, "to": sorted(map(str, uses)), "warning": "", "version": version}
 
 
 @secret_command.command("list")

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,16 +19,19 @@ from orchestrator.cli.clients.clients import (
     read_entries,
 )
 from orchestrator.cli.enroll import choose_pin, record_key, replace_pin, replace_signing_key
-from orchestrator.cli.next_steps import print_next_commands, read_home_state
+from orchestrator.cli.next_steps import choose_next_commands, print_next_commands, read_home_state
 from orchestrator.cli.preparation import prepare_engine, read_new_pin
 from orchestrator.cli.terminal import (
     ask_pin,
     engine_option,
     is_terminal,
+    json_option,
     pin_option,
+    print_json,
     print_text,
     read_pin,
     report_errors,
+    tell_beside,
 )
 from orchestrator.errors import OrchestratorError, WrongPin
 from orchestrator.settings import Settings, load_settings
@@ -53,6 +57,7 @@ from registry.store import Store
     help="With --change-pin: read the present PIN from a file.",
 )
 @pin_option
+@json_option
 @engine_option
 @report_errors
 def setup_command(
@@ -66,81 +71,105 @@ def setup_command(
     only_key: bool,
     present_pin_file: Path | None,
     pin_file: Path | None,
+    as_json: bool,
     engine: str | None,
 ) -> None:
     """Prepare this machine: database, PIN, engine; or, with --client, the client."""
     settings = load_settings(engine=engine)
-    if client:
-        configure_client(settings.home, client, only_print=only_print, remove=remove)
-        return
-    if new_key or only_key:
-        _set_up_key(settings, pin_file, new_key)
-        return
+    with tell_beside(as_json):
+        if client:
+            told = configure_client(settings.home, client, only_print=only_print, remove=remove)
+        elif new_key or only_key:
+            told = {"key": _set_up_key(settings, pin_file, new_key)}
+        else:
+            present = present_pin_file if change_pin else None
+            told = _set_up_home(settings, pin_file, present, change_pin, engine_only, yes)
+    if as_json:
+        print_json(told)
+
+
+def _set_up_home(
+    settings: Settings,
+    pin_file: Path | None,
+    present_pin_file: Path | None,
+    change_pin: bool,
+    engine_only: bool,
+    ask_nothing: bool,
+) -> dict[str, Any]:
+    """Prepare the home and its engine, or the engine alone; what is there then, for scripts."""
+    told: dict[str, Any] = {"home": str(settings.home)}
     if not engine_only:
         with Store.open(settings.database_url) as store:
             print_text(f"home: {settings.home}")
-            _set_up_pin(
-                settings,
-                store.audit,
-                pin_file,
-                present_pin_file if change_pin else None,
-                change_pin,
-            )
-    print_text(prepare_engine(settings))
+            told["key"] = _set_up_pin(settings, store.audit, pin_file, present_pin_file, change_pin)
+        told["has_pin"] = settings.pin.exists()
+    told["engine"] = prepare_engine(settings)
+    print_text(told["engine"])
     if not engine_only:
-        _add_found_clients(settings, yes)
-        print_next_commands(read_home_state(settings))
+        told["clients"] = _add_found_clients(settings, ask_nothing)
+        state = read_home_state(settings)
+        told["next"] = choose_next_commands(state)
+        print_next_commands(state)
+    return told
 
 
-def _add_found_clients(settings: Settings, ask_nothing: bool) -> None:
+def _add_found_clients(settings: Settings, ask_nothing: bool) -> list[dict[str, Any]]:
     """Add Toolwright to those clients of this machine that the person at the terminal wants it in;
-    where nobody is asked, say how each is added.
+    where nobody is asked, say how each is added. For each client whether it has Toolwright.
     """
     machine = describe_machine(os.environ)
+    listed = []
     for name, client in CLIENTS.items():
         path = client.path(machine)
         if not path.exists():
             continue
         how = f"`toolwright setup --client {name}`"
         found = f"Found {client.title} ({path})"
+        has = False
         try:
             if SERVER in read_entries(client, path):
+                has = True
                 print_text(f"{found}: has Toolwright")
             elif ask_nothing or not is_terminal(False):
                 print_text(f"{found}: {how} adds Toolwright")
             elif click.confirm(f"{found}. Add Toolwright to it?", default=False, err=True):
                 configure_client(settings.home, name)
+                has = True
             else:
                 print_text(f"Later: {how}")
         except OrchestratorError as error:
             print_text(str(error), "yellow")
+        listed.append({"client": name, "path": str(path), "has_toolwright": has})
+    return listed
 
 
 def _set_up_pin(
     settings: Settings, audit: AuditTable, pin_file: Path | None, present: Path | None, change: bool
-) -> None:
-    """Set the first PIN; changing it needs the present one."""
+) -> str:
+    """Set the first PIN; changing it needs the present one. The fingerprint of the key that signs
+    with it, "" where none was set.
+    """
     if settings.pin.exists() and not change:
         print_text("PIN: chosen earlier")
-        return
+        return ""
     signer = ask_pin(settings, present) if settings.pin.exists() else None
     if pin_file is None and not sys.stdin.isatty():
         print_text(
             "PIN: none yet. Run `toolwright setup` at a terminal, or give --pin-file.", "yellow"
         )
-        return
+        return ""
     pin = read_new_pin(pin_file)
     if signer is None:
         signer = choose_pin(settings, audit, pin)
     else:
         replace_pin(settings, audit, signer, pin)
-    print_text(
-        f"PIN: set; your decisions are signed with the key {compute_fingerprint(signer.public)}"
-    )
+    key = compute_fingerprint(signer.public)
+    print_text(f"PIN: set; your decisions are signed with the key {key}")
+    return key
 
 
-def _set_up_key(settings: Settings, pin_file: Path | None, replace: bool) -> None:
-    """Create the signing key of a home that has only a PIN, or replace the key."""
+def _set_up_key(settings: Settings, pin_file: Path | None, replace: bool) -> str:
+    """Create the signing key of a home that has only a PIN, or replace the key; its fingerprint."""
     pin = read_pin(pin_file)
     with Store.open(settings.database_url) as store:
         opened = open_key(settings, pin, time.time())
@@ -150,4 +179,6 @@ def _set_up_key(settings: Settings, pin_file: Path | None, replace: bool) -> Non
             replace_signing_key(settings, store, opened.signer, pin) if replace else opened.signer
         )
         record_key(settings, store.audit, signer)
-    print_text(f"your decisions are signed with the key {compute_fingerprint(signer.public)}")
+    key = compute_fingerprint(signer.public)
+    print_text(f"your decisions are signed with the key {key}")
+    return key

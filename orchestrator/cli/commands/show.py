@@ -25,7 +25,7 @@ from orchestrator.cli.tools.tool_report import encode_tool, print_tool
 from orchestrator.errors import UnknownTool
 from orchestrator.server_report import LOOKED_AT, encode_health, find_levels, render_health
 from orchestrator.settings import Settings, load_settings
-from orchestrator.views import encode_spent
+from orchestrator.views import encode_spent, round_numbers
 from registry.models import Entry, describe_server
 from registry.servers.bundles import Bundles
 from registry.servers.lineage import LineageNode, build_family_trees, to_json
@@ -79,7 +79,9 @@ def show_command(name: str, matrix: bool, as_json: bool) -> None:
     record["granted_void"] = [encode_void_grant(*each) for each in void]
     if as_json:
         record["reports"] = [report_json(report) for report in reports]
-        record["operations"] = {tool: vars(standing) for tool, standing in operations.items()}
+        record["operations"] = {
+            tool: round_numbers(vars(standing)) for tool, standing in operations.items()
+        }
         record["versions"] = versions
         record["lineage"] = [to_json(tree, name) for tree in trees]
         print_json(record)

@@ -18,7 +18,13 @@ from orchestrator.cli.clients.clients import (
     update_config,
 )
 from orchestrator.cli.clients.takeover import read_records
-from orchestrator.cli.terminal import print_text, report_errors
+from orchestrator.cli.terminal import (
+    json_option,
+    print_json,
+    print_text,
+    report_errors,
+    tell_beside,
+)
 from orchestrator.errors import HomeForeign, HomeInUse, OrchestratorError
 from orchestrator.forging.thirdparty import remove_built_image
 from orchestrator.processes.control_client import stop_control
@@ -36,25 +42,35 @@ OWN_FILES = frozenset({"instance", "toolwright.db"})
 
 @click.command("uninstall")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
 @report_errors
-def uninstall_command(yes: bool) -> None:
+def uninstall_command(yes: bool, as_json: bool) -> None:
     """Remove this home with its servers, secrets and audit log, its containers and images, and its
     entries in the configurations of clients. Says first what goes and what stays.
     """
     settings = load_settings()
     if not all((settings.home / name).exists() for name in OWN_FILES):
         raise HomeForeign(str(settings.home))
+    with tell_beside(as_json):
+        removed = _uninstall(settings, yes)
+    if as_json:
+        print_json({"home": str(settings.home), "removed": removed})
+
+
+def _uninstall(settings: Settings, yes: bool) -> bool:
+    """Whether the home was removed; False where the person said no."""
     names, images = _find_servers(settings)
     _tell_plan(settings, names, images)
     if not yes and not click.confirm("Remove all that?", err=True):
         print_text("Nothing was removed.")
-        return
+        return False
     _end_processes(settings)
     for line in _remove_entries(settings, names):
         print_text(line)
     _remove_from_engine(settings, images)
     shutil.rmtree(settings.home)
     print_text(f"{settings.home} is removed.", "bold")
+    return True
 
 
 def _find_servers(settings: Settings) -> tuple[list[str], list[str]]:

@@ -13,7 +13,8 @@ from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.terminal import (
     FAILED,
     engine_option,
-    print_text,
+    json_option,
+    print_done,
     report_errors,
     run_coroutine,
 )
@@ -32,26 +33,29 @@ OPEN_APPROVALS = ("approved", "claimed", "sending")
     help="Send this one approved write and end. Whoever approves has that done where nothing else "
     "runs.",
 )
+@json_option
 @engine_option
 @report_errors
-def work_command(idle: float, approval: str | None, engine: str | None) -> None:
+def work_command(idle: float, approval: str | None, as_json: bool, engine: str | None) -> None:
     """Carry out queued jobs and approved writes until there are none.
 
     The control page starts this where no `toolwright serve` is alive.
     """
     settings = load_settings(engine=engine)
     if approval:
-        run_coroutine(_send_one(settings, approval))
-    else:
-        run_coroutine(_work_until_idle(settings, idle))
+        run_coroutine(_send_one(settings, approval, as_json))
+        return
+    run_coroutine(_work_until_idle(settings, idle))
+    print_done(as_json, f"No work came for {idle:g} s.", idle=idle)
 
 
-async def _send_one(settings: Settings, approval: str) -> None:
+async def _send_one(settings: Settings, approval: str, as_json: bool) -> None:
     # Its own kind: it takes up no jobs, and is no worker that others may count on.
     async with open_app(replace(settings, spares=0), "send") as app:
         await app.approved.carry_out_one(approval)
         ended = app.store.approvals.get(approval)
-    print_text(f"{ended.id}: {render_outcome(ended)}")
+    told = f"{ended.id}: {render_outcome(ended)}"
+    print_done(as_json, told, approval=ended.id, state=ended.state, outcome=ended.outcome)
     if ended.state != "done":
         raise SystemExit(FAILED)
 

@@ -1,7 +1,8 @@
-"""Building and caching of the WASM component that all servers of the WASM engine run in.
+"""Compiling and caching of the WASM component that all servers of the WASM engine run in.
 
 It is CPython with the runtime (images/base/runtime), images/wasm/guest.py and the standard-library
-modules that servers may import, built by componentize-py and compiled to machine code by wasmtime.
+modules that servers may import: brought by the wheel or built here (building.py), and compiled to
+machine code by wasmtime.
 """
 
 from __future__ import annotations
@@ -12,41 +13,31 @@ import os
 import platform
 import re
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib import metadata, resources
-from importlib.resources.abc import Traversable
+from importlib import metadata
 from pathlib import Path
 
 from wasmtime import Config, Engine, WasmtimeError
 from wasmtime.component import Component
 
-from sandbox.bundle.modules import MODULES
+from sandbox.engines.wasm.building import (
+    MAX_OUTPUT,
+    build_wasm,
+    compute_sources_digest,
+    find_shipped,
+)
+from sandbox.engines.wasm.building import list_modules as list_modules
 from sandbox.engines.wasm.fiber import disable_concurrency, set_stack_size
 from sandbox.errors import ComponentBuildFailed, ComponentMissing
 
-EXTRA_MODULES = frozenset({"random", "time"})
-"""Not allowed by the static stage, but harmless here: the host gives recorded inputs."""
-BUILD_SECONDS = 300.0
-MAX_OUTPUT = 4000
 MAX_COMPONENTS = 4
 """Of so many versions the cache keeps a component, 40 MB each."""
 MAX_WASM_STACK = 2 * 1024 * 1024
 """About what CPython needs to reach its own limit of C recursion."""
 HOST_STACK = 1024 * 1024
 """Stack of a call that is reserved for the host's functions."""
-SOURCES = (
-    "wasm/world.wit",
-    "wasm/guest.py",
-    "wasm/chance.py",
-    "wasm/event_loop.py",
-    "base/runtime/toolwright",
-)
-ZONES = "tzdata"
-_COMMAND = "import sys, componentize_py; sys.exit(componentize_py.script())"
-
 _POSIX = hasattr(os, "getuid")
 _DIRECTORY = getattr(os, "O_DIRECTORY", 1)
 
@@ -64,9 +55,10 @@ class LoadedComponent:
 
 
 def build_component(cache: Path, progress: Progress) -> LoadedComponent:
-    """Build and compile the component unless the cache has it.
+    """Compile the component, and build it where the installation brings none, unless the cache has
+    it.
 
-    Takes 20 s of CPU and no network. `progress` gets one line per step. Raises
+    Takes 10 s of CPU for either, and no network. `progress` gets one line per step. Raises
     ComponentBuildFailed.
     """
     with contextlib.suppress(ComponentMissing):
@@ -74,16 +66,23 @@ def build_component(cache: Path, progress: Progress) -> LoadedComponent:
     try:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close_to_others(cache)
-        with tempfile.TemporaryDirectory(prefix="toolwright-") as scratch:
-            progress("building the WASM component")
-            wasm = _build_wasm(Path(scratch))
-            progress("compiling the WASM component")
-            machine_code = _compile_wasm(wasm)
+        wasm = _read_or_build(progress)
+        progress("compiling the WASM component")
+        machine_code = _compile_wasm(wasm)
         kept = _store_machine_code(cache, machine_code)
     except OSError as error:
         raise ComponentBuildFailed(str(cache), str(error)) from error
     remove_older_components(cache, kept)
     return load_component(cache)
+
+
+def _read_or_build(progress: Progress) -> bytes:
+    shipped = find_shipped()
+    if shipped is not None:
+        return shipped.read()
+    progress("building the WASM component")
+    with tempfile.TemporaryDirectory(prefix="toolwright-") as scratch:
+        return build_wasm(Path(scratch))
 
 
 def remove_older_components(cache: Path, kept: Path) -> None:
@@ -157,75 +156,11 @@ def _build_config() -> Config:
 
 
 def _compute_version() -> str:
-    """A digest of the component's sources, its tools and the target machine."""
-    total = hashlib.sha256()
-    for name, content in sorted(_read_sources().items()):
-        total.update(f"{name}\0{len(content)}\0".encode() + content)
-    for package in ("componentize-py", "wasmtime", ZONES):
-        total.update(f"{package} {metadata.version(package)}\n".encode())
-    target = (sys.platform, platform.machine(), MAX_WASM_STACK, list_modules())
-    return hashlib.sha256(total.digest() + repr(target).encode()).hexdigest()[:16]
-
-
-def list_modules() -> tuple[str, ...]:
-    """The modules that a server may import in this engine, sorted."""
-    return tuple(sorted(MODULES | EXTRA_MODULES))
-
-
-def _read_sources() -> dict[str, bytes]:
-    """The sources of the component by their path in the build."""
-    found: dict[str, bytes] = {}
-    for name in SOURCES:
-        entry = resources.files("images").joinpath(*name.split("/"))
-        found.update(_walk_files(entry, entry.name))
-    return found
-
-
-def _walk_files(entry: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
-    if entry.is_file():
-        yield name, entry.read_bytes()
-        return
-    for inner in entry.iterdir():
-        if inner.name != "__pycache__":
-            yield from _walk_files(inner, f"{name}/{inner.name}")
-
-
-def _render_engine_data() -> str:
-    """The source of `engine_data`: the modules' names and the time zones' contents."""
-    root = resources.files(ZONES)
-    names = root.joinpath("zones").read_text(encoding="utf-8").split()
-    zones = {n: root.joinpath("zoneinfo", *n.split("/")).read_bytes() for n in names}
-    return f"MODULES = {list_modules()!r}\nZONES = {zones!r}\n"
-
-
-def _build_wasm(scratch: Path) -> bytes:
-    """Build the component with componentize-py; returns WASM. Raises ComponentBuildFailed."""
-    for name, content in {
-        **_read_sources(),
-        "engine_data.py": _render_engine_data().encode(),
-    }.items():
-        path = scratch / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    output = scratch / "component.wasm"
-    options = ["-d", "world.wit", "-w", "server", "componentize", "-p", ".", "-o", output.name]
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", _COMMAND, *options, "guest"],
-            cwd=scratch,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=BUILD_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        reason = f"no end after {BUILD_SECONDS:g} s"
-        raise ComponentBuildFailed("componentize-py", reason) from error
-    if done.returncode or not output.exists():
-        told = done.stdout.decode(errors="replace")[-MAX_OUTPUT:]
-        raise ComponentBuildFailed("componentize-py", told)
-    return output.read_bytes()
+    """A digest of the component's content or sources, of wasmtime and of the target machine."""
+    shipped = find_shipped()
+    content = shipped.digest.encode() if shipped else compute_sources_digest()
+    target = (metadata.version("wasmtime"), sys.platform, platform.machine(), MAX_WASM_STACK)
+    return hashlib.sha256(content + repr(target).encode()).hexdigest()[:16]
 
 
 def _compile_wasm(wasm: bytes) -> bytes:

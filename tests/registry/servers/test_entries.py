@@ -141,7 +141,7 @@ def test_the_dossier_holds_the_reference_systems_record(dns: Store) -> None:
         "tool_id": "dns",
         "created": 10.0,
         "created_by": "compiler",
-        "reliability_score": 2 / 3,
+        "reliability_score": 0.6667,
         "total_invocations": 3,
         "successful_invocations": 2,
         "avg_latency_ms": 20.0,
@@ -193,3 +193,11 @@ def test_a_kill_at_any_step_of_publishing_leaves_all_of_a_version_or_nothing(
 def test_search_rows_of_a_replaced_version_are_gone(dns: Store) -> None:
     dns.servers.publish(replace(entry("dns", 2, tool("get_zone"))), now=20.0)
     assert [match.tool for match in dns.search.find_tools("create get zones")] == ["get_zone"]
+
+
+def test_the_figures_of_a_server_are_rounded(dns: Store) -> None:
+    uneven = replace(dns.standings.get("dns"), average_latency_ms=12.3456789, score=2 / 3)
+    shown = describe_server(dns.servers.get("dns"), uneven)
+    assert (shown["avg_latency_ms"], shown["reliability_score"]) == (12.3, 0.6667)
+    bare = describe_server(dns.servers.get("dns"), replace(uneven, average_latency_ms=None))
+    assert bare["avg_latency_ms"] is None
