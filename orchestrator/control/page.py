@@ -18,6 +18,7 @@ from orchestrator.control.markup import escape_text, render_section
 from orchestrator.control.rooms import (
     approvals,
     calls,
+    configuration,
     graph,
     home,
     jobs,
@@ -61,6 +62,9 @@ TOOL = ("tool", "try", "schema", "uses")
 TITLES = {
     "find": "Search",
     "day": "Last 24 hours",
+    "waiting": "Waiting for you",
+    "rules": "Always allowed",
+    "runs": "Thread",
     "about": "Server",
     "try": "Try it",
     "uses": "Last calls",
@@ -161,7 +165,7 @@ def _list_own_renderers(
         "difference": lambda: server_versions.render_difference(store, read.shelf, place),
         "sources": lambda: sources.render_sources(read.consents),
         "secrets": lambda: sources.render_secrets(own, store, read.shelf, read.consents),
-        "settings": lambda: records.render_settings(own, store),
+        "settings": lambda: configuration.render_settings(own, store),
     }
 
 
@@ -213,14 +217,14 @@ def render_page(session: LoginSession, place: Place) -> str:
 <body data-room="{escape(place.room)}" data-name="{escape(place.name)}">
 <a class="skip" href="#main">To the content</a>
 <header>
-<p class="brand">Toolwright <small id="link" role="status">connecting</small></p>
+<p class="brand"><a href="/">Toolwright</a> <small id="link" role="status">connecting</small></p>
 <label>PIN <input id="pin" type="password" autocomplete="off" inputmode="text"></label>
 <div id="freeze"></div>
+<p id="told" role="status" aria-live="polite"></p>
 </header>
 <nav id="nav" aria-label="Rooms">{_render_bare_navigation(place)}</nav>
 <main id="main" tabindex="-1">
 {_render_heading(place)}
-<p id="told" role="status" aria-live="polite"></p>
 <noscript><p class="empty">This browser runs no script. A page that needs none is behind the link of
 <code>toolwright control --url --plain</code></p></noscript>
 {task}{parts}
@@ -255,10 +259,10 @@ def _render_bare_navigation(place: Place) -> str:
 
 def render_task_form(session: LoginSession) -> str:
     return f"""<form id="do" autocomplete="off" data-form="{session.sign_form("/do")}">
-<label for="task">Do</label>
+<label for="task">What is to be done?</label>
 <div class="row"><input id="task" name="task" required maxlength="4000"
 placeholder="list the DNS zones"><button class="primary">Do it</button></div>
-<details><summary>More</summary>
+<details class="raw"><summary>Choose the tool yourself</summary>
 <label>Tool <input name="tool" placeholder="server.tool, or none to forge"></label>
 <label>Arguments <input name="arguments" placeholder='{{"server_id": "localhost"}}'></label>
 <label>Source <input name="source" placeholder="where the API is, to forge"></label>

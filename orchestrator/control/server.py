@@ -37,6 +37,7 @@ from orchestrator.approvals.sending import Send, render_outcome, send_approved, 
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, open_key, sign_audit
 from orchestrator.control.access import COOKIE, ControlAccess, Refusal
+from orchestrator.control.answering import AnswerDesk
 from orchestrator.control.console import MAX_WAIT_SECONDS, PageConsole, parse_number
 from orchestrator.control.granting import GrantDesk
 from orchestrator.control.link_pages import LinkPages
@@ -101,6 +102,7 @@ class ControlPlane:
         console = PageConsole(self.settings, self.store, self._access)
         trial = ToolTrial(self.settings, self.store)
         desk = GrantDesk(self.settings, self.store)
+        answers = AnswerDesk(self.store, console.ensure_worker)
         plain = PlainPage(self._access, self.store, self._list_plain_acts())
         return Starlette(
             routes=[
@@ -127,8 +129,20 @@ class ControlPlane:
                     self._guard_endpoint(trial.call_tool),
                     methods=["POST"],
                 ),
-                Route("/sources", self._guard_endpoint(desk.add_source), methods=["POST"]),
-                Route("/secrets", self._guard_endpoint(desk.set_secret), methods=["POST"]),
+                *self._build_posts(
+                    {
+                        "/sources": desk.add_source,
+                        "/sources/remove": desk.remove_source,
+                        "/hosts": desk.allow_host,
+                        "/grants/remove": desk.remove_grant,
+                        "/secrets": desk.set_secret,
+                        "/secrets/remove": desk.remove_secret,
+                        "/jobs/{id}/answer": answers.answer_run,
+                        "/jobs/{id}/cancel": answers.cancel_job,
+                        "/doctor": console.check_installation,
+                        "/logout": console.log_out,
+                    }
+                ),
                 Route("/replay/{id}", self._guard_endpoint(console.replay_call), methods=["POST"]),
                 Route("/audit/verify", self._guard_endpoint(self.verify_audit), methods=["POST"]),
                 Route("/search", self._guard_endpoint(console.search_records)),
@@ -148,6 +162,12 @@ class ControlPlane:
                 *self._build_link_routes(),
             ],
             middleware=[Middleware(SafeHeaders)],
+        )
+
+    def _build_posts(self, endpoints: Mapping[str, Endpoint]) -> tuple[Route, ...]:
+        return tuple(
+            Route(path, self._guard_endpoint(endpoint), methods=["POST"])
+            for path, endpoint in endpoints.items()
         )
 
     def _build_link_routes(self) -> tuple[Route, ...]:

@@ -60,10 +60,11 @@ def test_a_run_shows_its_task_calls_time_cost_and_answer(store: Store) -> None:
     for told in (
         "list the zones",
         "2.5 s, cost 0.2500",
-        "dns.list_zones {&quot;page&quot;: 1}",
-        "done, 12 ms",
-        "call c1",
-        "<pre>two zones</pre>",
+        'href="/rooms/servers/dns?tool=list_zones"',
+        "page: 1",
+        ", 12 ms",
+        'href="/rooms/calls/c1"',
+        "<p>two zones</p>",
         'data-post="/jobs/j1/again"',
     ):
         assert told in html
