@@ -114,7 +114,7 @@ def _read_arguments(question: Mapping[str, Any], fields: Any) -> dict[str, Any]:
 def _build_schema(shown: Mapping[str, Any]) -> dict[str, Any]:
     """A schema of the fields that a question shows: what is missing, else what is known."""
     missing = shown.get("missing") or {}
-    properties = dict(missing) or dict.fromkeys(shown.get("known") or {}, {})
+    properties = dict(missing) or {name: {} for name in shown.get("known") or ()}
     return {"properties": properties, "required": list(missing)}
 
 

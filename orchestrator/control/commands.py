@@ -23,8 +23,8 @@ MAX_PROBLEM = 1_000
 def run_command(
     settings: Settings, *arguments: str, seconds: float, told: str = ""
 ) -> dict[str, Any]:
-    """The JSON object that a command prints, a list as its `items`, or one with an `error`. `told` is written to its
-    standard input, which no other user of the machine can read, unlike arguments.
+    """The JSON object that a command prints, a list as its `items`, or one with an `error`. `told`
+    is written to its standard input, which no other user of the machine can read, unlike arguments.
     """
     command = [sys.executable, "-m", "orchestrator", *arguments]
     path = os.pathsep.join(each or os.getcwd() for each in sys.path)

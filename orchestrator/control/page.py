@@ -14,7 +14,7 @@ from orchestrator.approvals.grants import Grants, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.control.logins import LoginSession
-from orchestrator.control.markup import escape_text, render_section
+from orchestrator.control.markup import escape_text, render_empty, render_section
 from orchestrator.control.rooms import (
     approvals,
     calls,
@@ -34,7 +34,7 @@ from orchestrator.control.rooms.place import ROOMS, Place
 from orchestrator.control.runs import render_runs
 from orchestrator.settings import Settings
 from registry.approvals.approvals import UNREADABLE
-from registry.errors import RegistryError
+from registry.errors import RegistryError, RowNotFound
 from registry.servers.bundles import Bundles
 from registry.store import Store
 
@@ -115,7 +115,7 @@ def render_panels(
     titled = render_section(escape(ROOMS[where.room]), "")
     known = _list_renderers(store, where) | _list_own_renderers(store, where, settings, readers)
     return {
-        name: _render_safely(name, known[name]).removeprefix(titled)
+        name: _render_safely(where, name, known[name]).removeprefix(titled)
         for name in wanted or (*FRAME, *list_parts(where))
         if name in known
     }
@@ -169,12 +169,15 @@ def _list_own_renderers(
     }
 
 
-def _render_safely(name: str, render: Render) -> str:
+def _render_safely(place: Place, name: str, render: Render) -> str:
     """A part, or what is the matter with it: a row that our code did not write hides that part
-    only.
+    only. That there is no such thing says the first part.
     """
     try:
         return render()
+    except RowNotFound as error:
+        told = str(error)
+        return render_empty(told[0].upper() + told[1:]) if name == list_parts(place)[0] else ""
     except (*UNREADABLE, RegistryError) as error:
         told = escape_text(f"This part cannot be shown: {type(error).__name__}: {error}")
         return render_section(_name_part(name), f'<p role="alert">{told}</p>')

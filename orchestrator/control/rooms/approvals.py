@@ -241,7 +241,7 @@ def _render_rule_row(rule: ApprovalRule) -> tuple[str, ...]:
     revoke = render_button("Revoke", f"/rules/{rule.id}/revoke", f"revoke-{rule.id}", "quiet small")
     return (
         escape_text(render_rule(rule)),
-        f"used {rule.uses}{most}",
+        f"{rule.uses}{most}",
         format_date(rule.expires),
         revoke,
     )

@@ -129,7 +129,7 @@ def _list_models(settings: Settings) -> tuple[Row, ...]:
         ("search by meaning", "on" if settings.semantic else "off", _name("TOOLWRIGHT_SEMANTIC")),
         (
             "a task is done unasked from",
-            f"P = {settings.bands.act:g}",
+            f"{settings.bands.act:.0%} sure",
             _name("TOOLWRIGHT_ROUTE_ACT"),
         ),
         (

@@ -9,6 +9,7 @@ from html import escape
 
 from orchestrator.control.markup import (
     escape_text,
+    render_badge,
     render_empty,
     render_section,
     render_table,
@@ -61,11 +62,12 @@ def _render_match(match: AuditMatch) -> tuple[str, ...]:
     row = match.row
     tool = f"{match.server}.{match.tool}" if match.tool else match.server
     task = f"{escape_text(match.task, MORE)} " if match.task else ""
+    end = _render_end(row)
     return (
         render_time(row.time),
         f"<strong>{escape_text(row.kind)}</strong>",
         _render_subject(row, tool),
-        f"{task}<small>{_render_payload(row.payload)}</small>",
+        f"{end}{task}<small>{_render_payload(row.payload)}</small>",
         f"<small>{row.id}</small>",
     )
 
@@ -77,6 +79,14 @@ def _render_subject(row: AuditRow, tool: str) -> str:
         return f"<code>{escape_text(tool)}</code> {about}" if tool else about
     address = escape(build_address("calls", row.subject))
     return f'<a href="{address}"><code>{escape_text(tool or row.subject)}</code></a>'
+
+
+def _render_end(row: AuditRow) -> str:
+    """How a call ended."""
+    if row.kind != CALL:
+        return ""
+    good = '"succeeded":true' in row.payload.replace(" ", "")
+    return f"{render_badge('ok' if good else 'failed')} "
 
 
 def _render_payload(text: str) -> str:
@@ -91,7 +101,7 @@ def _render_payload(text: str) -> str:
         {
             name: each
             for name, each in value.items()
-            if each not in ("", None, [], {}) and not _is_digest(each)
+            if name not in _SHOWN and each not in ("", None, [], {}) and not _is_digest(each)
         },
         MORE,
     )
@@ -102,3 +112,5 @@ def _is_digest(value: object) -> bool:
 
 
 _DIGEST = re.compile(r"[0-9a-f]{32,128}")
+_SHOWN = frozenset({"entry", "tool", "created", "expires", "id", "succeeded"})
+"""Members that stand in another column, or are times in seconds."""
