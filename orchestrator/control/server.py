@@ -45,7 +45,7 @@ from orchestrator.control.logins import SESSION_SECONDS
 from orchestrator.control.metrics import StoreCollector
 from orchestrator.control.middleware import SafeHeaders, read_body
 from orchestrator.control.notify.announcer import Announcer
-from orchestrator.control.page import LOGGED_OUT, render_notice, render_page
+from orchestrator.control.page import LOGGED_OUT, open_readers, render_notice, render_page
 from orchestrator.control.plain import WAIT_SECONDS, Act, PlainPage
 from orchestrator.control.rooms.place import parse_place
 from orchestrator.control.trying import ToolTrial
@@ -103,7 +103,9 @@ class ControlPlane:
         trial = ToolTrial(self.settings, self.store)
         desk = GrantDesk(self.settings, self.store)
         answers = AnswerDesk(self.store, console.ensure_worker)
-        plain = PlainPage(self._access, self.store, self._list_plain_acts())
+        readers = open_readers(self.settings, self.store)
+        acts = self._list_plain_acts()
+        plain = PlainPage(self._access, self.store, acts, self.settings, readers)
         return Starlette(
             routes=[
                 Route("/healthz", self.report_health),

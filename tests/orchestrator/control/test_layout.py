@@ -66,10 +66,13 @@ def test_every_room_lies_well_on_every_screen_and_is_usable_by_everybody(
                 problems += [f"{look} {name}: {each}" for each in find_problems(page)]
             if page.get_by_text("cannot be shown").count():
                 problems.append(f"{name}: a part cannot be shown")
-            problems += [f"{name}: {each}" for each in find_grave(page, axe)]
-            page.emulate_media(color_scheme="dark")
-            problems += [f"dark {name}: {e}" for e in find_grave(page, axe, "color-contrast")]
-            page.emulate_media(color_scheme="light")
+            if state != "frozen" or name == "home":
+                # A freeze changes the frame alone, which is the same in all rooms.
+                problems += [f"{name}: {each}" for each in find_grave(page, axe)]
+            if state == "full" or name == "home":
+                page.emulate_media(color_scheme="dark")
+                problems += [f"dark {name}: {e}" for e in find_grave(page, axe, "color-contrast")]
+                page.emulate_media(color_scheme="light")
         for address in (log_in(plane.url, plain=True), f"{plane.url}/"):
             page.goto(address)
             for _, size in LOOKS:

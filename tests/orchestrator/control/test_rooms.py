@@ -70,6 +70,31 @@ def test_without_script_a_person_approves_rejects_freezes_and_unfreezes(
     assert (store.processes.get_freeze().frozen, plane.sent) == (False, [first])
 
 
+def test_without_script_every_room_is_read_with_its_links_and_filters(
+    browser: Browser, plane: Plane, store: Store
+) -> None:
+    fill_store(store)
+    with browser.new_context(java_script_enabled=False, viewport=NARROW) as context:
+        page = context.new_page()
+        page.goto(log_in(plane.url, plain=True))
+        for room, title in ROOMS.items():
+            if room in ("home", "ask"):
+                continue
+            page.get_by_label("Rooms").get_by_role("button", name=title, exact=True).click()
+            expect(page.get_by_role("heading", level=1)).to_contain_text(title)
+            assert page.locator("a[href^='/rooms'], [data-post]").count() == 0
+            assert page.locator(".notice h2, .notice table").count() > 0
+        page.get_by_label("Rooms").get_by_role("button", name="Calls").click()
+        page.get_by_label("Outcome").select_option("failed")
+        page.get_by_role("button", name="Filter").click()
+        expect(page.get_by_label("Outcome")).to_have_value("failed")
+        assert page.locator("table .ok").count() == 0
+        page.locator("table button.way").first.click()
+        expect(page.get_by_role("heading", name="Exchanges with the API")).to_be_visible()
+        page.get_by_role("button", name="Freeze everything").click()
+        expect(page.locator("#told")).to_contain_text("Frozen in")
+
+
 def test_the_cookie_alone_does_nothing_on_the_page_without_script(
     plane: Plane, store: Store
 ) -> None:
