@@ -50,6 +50,18 @@ def store_secret(
     return SHORT if len(value) < ANYWHERE else ""
 
 
+def remove_secret(store: Store, vault: Vault, server: str, name: str, by: str) -> bool:
+    """Delete a secret and let its name go nowhere; False where there was none."""
+    now = time.time()
+    removed = vault.delete(server, name)
+    if server != SOURCES:
+        unbind_secret(store.grants, server, name, by, now)
+    store.audit.add_note(
+        "secret.remove", name if server == SOURCES else f"{server}.{name}", {}, now
+    )
+    return removed
+
+
 def hash_uses(uses: Iterable[SecretUse]) -> str:
     """The sha256 of where a secret would go, which a person was shown."""
     return hashlib.sha256("\n".join(sorted(map(str, uses))).encode()).hexdigest()

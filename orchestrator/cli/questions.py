@@ -13,8 +13,8 @@ from rich.text import Text
 
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.terminal import err
-from orchestrator.typed_answers import list_wanted, nest_arguments
 from registry.models import Job
+from sandbox.schemas.coercion import coerce_arguments
 
 T = TypeVar("T")
 
@@ -82,8 +82,24 @@ def _read_values(text: str, shown: Mapping[str, Any]) -> dict[str, Any]:
     _print(text, style="bold")
     for name, value in shown["known"].items():
         _print(f"  {name}: {json.dumps(value, ensure_ascii=False)}")
-    typed = {name: click.prompt(name, err=True) for name in list_wanted(shown)}
-    return nest_arguments(shown, typed)
+    typed: dict[str, Any] = {}
+    for name in list(shown["missing"]) or list(shown["known"]):
+        place = typed
+        *outer, inner = name.split(".")
+        for part in outer:
+            place = place.setdefault(part, {})
+        place[inner] = _parse_value(click.prompt(name, err=True))
+    return dict(coerce_arguments(shown["inputSchema"], typed).arguments)
+
+
+def _parse_value(typed: str) -> Any:
+    """An object or a list as JSON; anything else as it was typed."""
+    if typed.lstrip().startswith(("{", "[")):
+        try:
+            return json.loads(typed)
+        except (ValueError, RecursionError):
+            return typed
+    return typed
 
 
 def _print(line: str, style: str = "") -> None:

@@ -23,8 +23,8 @@ MAX_PROBLEM = 1_000
 def run_command(
     settings: Settings, *arguments: str, seconds: float, told: str = ""
 ) -> dict[str, Any]:
-    """The JSON object that a command prints, or one with an `error`. `told` is written to its
-    standard input, which no other user of the machine can read, unlike arguments.
+    """The JSON object that a command prints, a list as its `items`, or one with an `error`. `told`
+    is written to its standard input, which no other user of the machine can read, unlike arguments.
     """
     command = [sys.executable, "-m", "orchestrator", *arguments]
     path = os.pathsep.join(each or os.getcwd() for each in sys.path)
@@ -60,4 +60,4 @@ def _parse_output(output: bytes, problem: str) -> dict[str, Any]:
         said = json.loads(output)
     except (ValueError, RecursionError):
         return {"error": problem or "it ended without an answer"}
-    return said if isinstance(said, dict) else {"told": str(said)}
+    return said if isinstance(said, dict) else {"items": said}

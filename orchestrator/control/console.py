@@ -17,6 +17,7 @@ from orchestrator.control.commands import run_command
 from orchestrator.control.logins import LoginSession
 from orchestrator.control.middleware import read_body
 from orchestrator.control.page import RoomReaders, open_readers, render_panels, sign_forms
+from orchestrator.control.rooms.configuration import render_checks
 from orchestrator.control.rooms.place import Place, parse_place
 from orchestrator.errors import SecretInTask
 from orchestrator.processes.control_client import spawn_command
@@ -34,6 +35,7 @@ KEEP_ALIVE_SECONDS = 15.0
 MAX_WAIT_SECONDS = 25.0
 MAX_WATCHERS = 32
 REPLAY_SECONDS = 120.0
+CHECK_SECONDS = 90.0
 SEARCHED_ROWS = 5000
 FOUND_ROWS = 100
 WORKERS = frozenset({"serve", "work"})
@@ -83,7 +85,7 @@ class PageConsole:
         version, told, spent = -1, time.monotonic(), 0.0
         self.watchers += 1
         try:
-            while not await request.is_disconnected():
+            while not await request.is_disconnected() and self._is_logged_in(session):
                 seen = await asyncio.to_thread(self.store.signals.read_data_version)
                 if seen != version:
                     version, begun = seen, time.monotonic()
@@ -106,6 +108,29 @@ class PageConsole:
                 await asyncio.sleep(max(pause, 9 * spent))
         finally:
             self.watchers -= 1
+
+    def _is_logged_in(self, session: LoginSession | None) -> bool:
+        """Whether a page's session has not ended; what asks with the token has none."""
+        known = self.access.logins
+        return session is None or known.find_session(session.cookie, time.time()) is not None
+
+    async def log_out(self, request: Request) -> Response:
+        """End the browser's log-in."""
+        session = self.access.find_session(request)
+        if session is not None:
+            self.access.logins.end_session(session)
+        return JSONResponse({"told": "You are logged out. `toolwright control --open` logs in."})
+
+    async def check_installation(self, request: Request) -> Response:
+        """Check the installation as `toolwright doctor` does; `html` is a table of the checks."""
+        said = await asyncio.to_thread(self._run_doctor)
+        if "items" not in said:
+            return JSONResponse({"error": str(said.get("error") or "it gave no answer")})
+        told, html = render_checks(said["items"])
+        return JSONResponse({"told": told, "html": html, "checks": said["items"]})
+
+    def _run_doctor(self) -> dict[str, Any]:
+        return run_command(self.settings, "doctor", "--json", seconds=CHECK_SECONDS)
 
     async def start_task(self, request: Request) -> Response:
         """Do a task: `task`, and optionally `tool`, `arguments`, `source`; answers with a job."""

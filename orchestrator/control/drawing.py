@@ -15,7 +15,7 @@ from orchestrator.control.markup import escape_text
 WIDTH = 960
 ROW, BOX = 40, 28
 NODE = 210
-LETTERS = 24
+LETTERS = 22
 LANE, STEP, LABEL = 36, 64, 220
 LABEL_LETTERS = 24
 
@@ -122,7 +122,7 @@ def _render_stop(stop: LaneStop, left: float, top: float) -> str:
 
 def _render_svg(width: float, height: float, told: str, content: str) -> str:
     return (
-        f'<div class="drawn"><svg viewBox="0 0 {width:.0f} {max(height, 1):.0f}" '
-        f'width="{width:.0f}" height="{max(height, 1):.0f}" role="group" '
+        f'<div class="drawn"><svg viewBox="-1 -1 {width + 2:.0f} {max(height, 1) + 2:.0f}" '
+        f'width="{width + 2:.0f}" height="{max(height, 1) + 2:.0f}" role="group" '
         f'aria-label="{escape(told)}">{content}</svg></div>'
     )

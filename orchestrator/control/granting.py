@@ -1,4 +1,5 @@
-"""Adding sources and setting secrets from the page, with the PIN that the terminal asks for.
+"""Sources, hosts, grants and secrets from the page: adding with the PIN that the terminal asks for,
+removing as there, where only deleting a secret asks for it.
 
 A secret's value goes from its form into the vault and is in no answer, row or log.
 """
@@ -10,21 +11,28 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast, get_args
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.approvals.accounts import SOURCES
-from orchestrator.approvals.granting import add_source, find_credential_names, find_declared_uses
-from orchestrator.approvals.secrets import hash_uses, store_secret
-from orchestrator.approvals.signing_key import open_key
+from orchestrator.approvals.granting import (
+    HOST_KINDS,
+    add_source,
+    allow_host,
+    find_credential_names,
+    find_declared_uses,
+    remove_grant,
+)
+from orchestrator.approvals.secrets import hash_uses, remove_secret, store_secret
+from orchestrator.approvals.signing_key import open_key, sign_audit
 from orchestrator.control.middleware import read_body
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
-from registry.models import DocumentationSource
+from registry.models import DocumentationSource, GrantKind
 from registry.secrets.signing import Signer
-from registry.secrets.vault import open_vault
+from registry.secrets.vault import list_own_secrets, open_vault
 from registry.servers.bundles import Bundles
 from registry.store import Store
 from sandbox.credentials.uses import SecretUse
@@ -55,6 +63,26 @@ class GrantDesk:
         that of where it goes as it was shown. Its value is never given back.
         """
         return await self._do_with_pin(request, self._set_secret)
+
+    async def allow_host(self, request: Request) -> Response:
+        """Allow a `host` (HOST:PORT) to be talked to, also at a private address: with the `pin`."""
+        return await self._do_with_pin(request, self._allow_host)
+
+    async def remove_source(self, request: Request) -> Response:
+        """Remove the source with this `url`. Needs no PIN: it only takes away."""
+        return await self._do(request, self._remove_source)
+
+    async def remove_grant(self, request: Request) -> Response:
+        """Revoke the grant of an `origin` and `kind`. Needs no PIN: it only takes away."""
+        return await self._do(request, self._remove_grant)
+
+    async def remove_secret(self, request: Request) -> Response:
+        """Delete the secret `name` of a `server` ("sources" for a source's): with the `pin`."""
+        return await self._do_with_pin(request, self._remove_secret)
+
+    async def _do(self, request: Request, do: Callable[[Mapping[str, Any]], str]) -> Response:
+        body = await read_body(request)
+        return JSONResponse({"told": await asyncio.to_thread(do, body)})
 
     async def _do_with_pin(self, request: Request, do: Doing) -> Response:
         body = await read_body(request)
@@ -96,3 +124,35 @@ class GrantDesk:
         warning = store_secret(self.store, vault, server, name, value, uses, "page", signer)
         whole = name if server == SOURCES else f"{server}.{name}"
         return f"{whole} is set. {warning}".strip()
+
+    def _allow_host(self, body: Mapping[str, Any], signer: Signer) -> str:
+        host = str(body.get("host") or "").strip()
+        allow_host(self.store.grants, host, "page", signer)
+        return f"{host.lower()} may be talked to."
+
+    def _remove_source(self, body: Mapping[str, Any]) -> str:
+        url = str(body.get("url") or "")
+        if "://" not in url:
+            raise OrchestratorError("the source is named by its URL.")
+        removed = remove_grant(self.store.grants, url, "page", time.time())
+        return self._tell_removed(url, removed)
+
+    def _remove_grant(self, body: Mapping[str, Any]) -> str:
+        origin, kind = str(body.get("origin") or ""), str(body.get("kind") or "")
+        grants, now = self.store.grants, time.time()
+        if kind not in get_args(GrantKind):
+            raise OrchestratorError(f"{kind[:40]!r} is no kind of grant.")
+        kinds = HOST_KINDS if kind in HOST_KINDS else (cast(GrantKind, kind),)
+        removed = [grants.remove_grant(origin, each, "page", now) for each in kinds]
+        return self._tell_removed(origin, any(removed))
+
+    def _tell_removed(self, what: str, removed: bool) -> str:
+        sign_audit(self.settings, self.store.audit)
+        return f"{what[:300]} is removed." if removed else f"There was no {what[:300]}."
+
+    def _remove_secret(self, body: Mapping[str, Any], _: Signer) -> str:
+        server, name = str(body.get("server") or ""), str(body.get("name") or "")
+        if (server, name) not in list_own_secrets(open_vault(self.settings)):
+            raise OrchestratorError("there is no such secret.")
+        remove_secret(self.store, open_vault(self.settings), server, name, "page")
+        return f"{name if server == SOURCES else f'{server}.{name}'} is removed."

@@ -54,6 +54,10 @@ class Logins:
         self._sessions[session.cookie] = session
         return session
 
+    def end_session(self, session: LoginSession) -> None:
+        """Log a browser out."""
+        self._sessions.pop(session.cookie, None)
+
     def find_session(self, cookie: str, now: float) -> LoginSession | None:
         """The session of a cookie; None where there is none or it has ended."""
         session = self._sessions.get(cookie)

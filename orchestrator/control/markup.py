@@ -6,7 +6,7 @@ Strangers' text is escaped and cut.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
@@ -43,22 +43,33 @@ def render_empty(told: str, first: str = "") -> str:
     return f'<p class="empty">{escape(told)}{step}</p>'
 
 
-def render_table(heads: Sequence[str], rows: Iterable[Sequence[str]], named: str) -> str:
+NUMBERS = frozenset({"took", "calls", "right", "average", "used"})
+"""Heads of columns that are numbers, which stand below each other by their last digit."""
+
+
+def render_table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], named: str, *, compact: bool = False
+) -> str:
     """A table of cells that are HTML already. Its heads are labels of the cells on a narrow screen,
-    where each row stands as a block.
+    where each row stands as a block; a `compact` one has its cells there one after the other.
     """
-    top = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+    kinds = [' class="number"' if head in NUMBERS else "" for head in heads]
+    top = "".join(
+        f'<th scope="col"{kind}>{escape(head)}</th>'
+        for head, kind in zip(heads, kinds, strict=True)
+    )
     lines = "".join(
         "<tr>"
         + "".join(
-            f'<td data-label="{escape(head)}">{cell}</td>'
-            for head, cell in zip(heads, row, strict=True)
+            f'<td data-label="{escape(head)}"{kind}>{cell}</td>'
+            for head, cell, kind in zip(heads, row, kinds, strict=True)
         )
         + "</tr>"
         for row in rows
     )
+    shape = ' class="compact"' if compact else ""
     return (
-        f'<table aria-label="{escape(named)}"><thead><tr>{top}</tr></thead>'
+        f'<table{shape} aria-label="{escape(named)}"><thead><tr>{top}</tr></thead>'
         f"<tbody>{lines}</tbody></table>"
     )
 
@@ -69,12 +80,41 @@ def render_facts(facts: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="facts">{lines}</dl>'
 
 
-def render_badge(word: str) -> str:
-    """A state or level as a coloured word."""
-    return f'<span class="badge {escape(word)}">{escape(word)}</span>'
+def render_badge(word: str, kind: str = "") -> str:
+    """A state or level as a coloured word, in the colour of `kind` where that is another one."""
+    return f'<span class="badge {escape(kind or word)}">{escape(word)}</span>'
 
 
-def render_value(value: Any) -> str:
-    """A JSON value, indented, at most MAX_VALUE characters of it."""
+def render_value(value: Any, most: int = MAX_VALUE) -> str:
+    """A text or a JSON value, indented, at most so many characters of it."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-    return f"<pre>{escape_text(text, MAX_VALUE)}</pre>"
+    return f"<pre>{escape_text(text, most)}</pre>"
+
+
+def render_button(word: str, path: str, id: str, kind: str = "") -> str:
+    """A button that posts to a path; `kind` are its classes."""
+    return (
+        f'<button class="{kind}" data-post="{escape(path)}" id="{escape(id)}">{escape(word)}'
+        "</button>"
+    )
+
+
+def render_removal(
+    id: str, about: str, path: str, fields: Mapping[str, str], told: str, *, pin: bool = False
+) -> str:
+    """What takes something away, in two steps: a line to open, and a form that says what will be
+    and whose button does it. `about` is what it is about, for who does not see the row.
+    """
+    hidden = "".join(
+        f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
+        for name, value in fields.items()
+    )
+    word = "Remove it (PIN)" if pin else "Remove it"
+    return (
+        f'<details class="removal" id="{escape(id)}">'
+        f'<summary aria-label="Remove {escape_text(about, 80)}">Remove</summary>'
+        f'<form class="fields" data-post="{escape(path)}"{" data-pin" if pin else ""}>{hidden}'
+        f"<p>{escape_text(told)}</p>"
+        f'<div class="actions"><button class="danger">{word}</button></div>'
+        "<output></output></form></details>"
+    )

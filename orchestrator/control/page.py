@@ -14,10 +14,11 @@ from orchestrator.approvals.grants import Grants, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.control.logins import LoginSession
-from orchestrator.control.markup import escape_text, render_section
+from orchestrator.control.markup import escape_text, render_empty, render_section
 from orchestrator.control.rooms import (
     approvals,
     calls,
+    configuration,
     graph,
     home,
     jobs,
@@ -33,7 +34,7 @@ from orchestrator.control.rooms.place import ROOMS, Place
 from orchestrator.control.runs import render_runs
 from orchestrator.settings import Settings
 from registry.approvals.approvals import UNREADABLE
-from registry.errors import RegistryError
+from registry.errors import RegistryError, RowNotFound
 from registry.servers.bundles import Bundles
 from registry.store import Store
 
@@ -61,6 +62,9 @@ TOOL = ("tool", "try", "schema", "uses")
 TITLES = {
     "find": "Search",
     "day": "Last 24 hours",
+    "waiting": "Waiting for you",
+    "rules": "Always allowed",
+    "runs": "Thread",
     "about": "Server",
     "try": "Try it",
     "uses": "Last calls",
@@ -111,7 +115,7 @@ def render_panels(
     titled = render_section(escape(ROOMS[where.room]), "")
     known = _list_renderers(store, where) | _list_own_renderers(store, where, settings, readers)
     return {
-        name: _render_safely(name, known[name]).removeprefix(titled)
+        name: _render_safely(where, name, known[name]).removeprefix(titled)
         for name in wanted or (*FRAME, *list_parts(where))
         if name in known
     }
@@ -161,16 +165,19 @@ def _list_own_renderers(
         "difference": lambda: server_versions.render_difference(store, read.shelf, place),
         "sources": lambda: sources.render_sources(read.consents),
         "secrets": lambda: sources.render_secrets(own, store, read.shelf, read.consents),
-        "settings": lambda: records.render_settings(own, store),
+        "settings": lambda: configuration.render_settings(own, store),
     }
 
 
-def _render_safely(name: str, render: Render) -> str:
+def _render_safely(place: Place, name: str, render: Render) -> str:
     """A part, or what is the matter with it: a row that our code did not write hides that part
-    only.
+    only. That there is no such thing says the first part.
     """
     try:
         return render()
+    except RowNotFound as error:
+        told = str(error)
+        return render_empty(told[0].upper() + told[1:]) if name == list_parts(place)[0] else ""
     except (*UNREADABLE, RegistryError) as error:
         told = escape_text(f"This part cannot be shown: {type(error).__name__}: {error}")
         return render_section(_name_part(name), f'<p role="alert">{told}</p>')
@@ -213,14 +220,14 @@ def render_page(session: LoginSession, place: Place) -> str:
 <body data-room="{escape(place.room)}" data-name="{escape(place.name)}">
 <a class="skip" href="#main">To the content</a>
 <header>
-<p class="brand">Toolwright <small id="link" role="status">connecting</small></p>
+<p class="brand"><a href="/">Toolwright</a> <small id="link" role="status">connecting</small></p>
 <label>PIN <input id="pin" type="password" autocomplete="off" inputmode="text"></label>
 <div id="freeze"></div>
+<p id="told" role="status" aria-live="polite"></p>
 </header>
 <nav id="nav" aria-label="Rooms">{_render_bare_navigation(place)}</nav>
 <main id="main" tabindex="-1">
 {_render_heading(place)}
-<p id="told" role="status" aria-live="polite"></p>
 <noscript><p class="empty">This browser runs no script. A page that needs none is behind the link of
 <code>toolwright control --url --plain</code></p></noscript>
 {task}{parts}
@@ -255,10 +262,10 @@ def _render_bare_navigation(place: Place) -> str:
 
 def render_task_form(session: LoginSession) -> str:
     return f"""<form id="do" autocomplete="off" data-form="{session.sign_form("/do")}">
-<label for="task">Do</label>
+<label for="task">What is to be done?</label>
 <div class="row"><input id="task" name="task" required maxlength="4000"
 placeholder="list the DNS zones"><button class="primary">Do it</button></div>
-<details><summary>More</summary>
+<details class="raw"><summary>Choose the tool yourself</summary>
 <label>Tool <input name="tool" placeholder="server.tool, or none to forge"></label>
 <label>Arguments <input name="arguments" placeholder='{{"server_id": "localhost"}}'></label>
 <label>Source <input name="source" placeholder="where the API is, to forge"></label>

@@ -1,4 +1,5 @@
-"""The control page for browsers without script: what waits, approve, reject, freeze, unfreeze.
+"""The control page for browsers without script: what waits, approve, reject, freeze, unfreeze, and
+every room to look at.
 
 The key that the page's script keeps stands here in a hidden field of each form, beside that form's
 own token. Only the answer to a login link and to a form that had the key hold it, so that the
@@ -23,8 +24,11 @@ from orchestrator.control.access import COOKIE, ControlAccess
 from orchestrator.control.logins import SESSION_SECONDS, LoginSession
 from orchestrator.control.markup import escape_text, render_empty, render_section, render_time
 from orchestrator.control.middleware import read_content
-from orchestrator.control.page import LOGGED_OUT, render_notice
+from orchestrator.control.page import LOGGED_OUT, RoomReaders, render_notice
+from orchestrator.control.plain_rooms import GO, find_place, render_room, render_way, render_ways
 from orchestrator.control.rooms.approvals import list_decisions, render_request
+from orchestrator.control.rooms.place import ROOMS, Place
+from orchestrator.settings import Settings
 from registry.models import Approval
 from registry.store import Store
 
@@ -38,7 +42,6 @@ HEADERS = {
 }
 PATH = "/plain"
 WAIT_SECONDS = 20.0
-MAX_FIELDS = 20
 
 Act = Callable[[Mapping[str, Any]], Awaitable[str]]
 """Does what a form asks for, given its fields, and says in words what came of it."""
@@ -51,6 +54,8 @@ class PlainPage:
     access: ControlAccess
     store: Store
     acts: Mapping[str, Act]
+    settings: Settings
+    readers: RoomReaders
 
     async def open_page(self, request: Request) -> Response:
         """The control page without script. `?login=` of `toolwright control --url --plain` logs a
@@ -63,7 +68,7 @@ class PlainPage:
         begun = self.access.logins.begin_session(code, time.time()) if code else None
         if begun is None or not self.access.is_own_site(request):
             return _render_refusal(401, "You are not logged in")
-        answer = await self._render_answer(begun, "")
+        answer = await self._render_answer(begun, "", Place())
         answer.set_cookie(
             COOKIE, begun.cookie, max_age=int(SESSION_SECONDS), httponly=True, samesite="strict"
         )
@@ -78,11 +83,19 @@ class PlainPage:
         if session is None:
             return _render_refusal(403, "This is no form that the page showed")
         do = self.acts.get(act)
-        return await self._render_answer(session, await do(fields) if do else "")
+        told = await do(fields) if do else ""
+        return await self._render_answer(session, told, find_place(fields))
 
-    async def _render_answer(self, session: LoginSession, told: str) -> Response:
-        html = await asyncio.to_thread(render_plain_page, self.store, session, told)
+    async def _render_answer(self, session: LoginSession, told: str, place: Place) -> Response:
+        html = await asyncio.to_thread(self._render_page, session, told, place)
         return HTMLResponse(html, headers=HEADERS)
+
+    def _render_page(self, session: LoginSession, told: str, place: Place) -> str:
+        shown = ""
+        if place.room != "home":
+            hidden = _render_hidden(session, "look")
+            shown = render_room(self.store, self.settings, self.readers, place, hidden)
+        return render_plain_page(self.store, session, told, place, shown)
 
 
 def name_form(act: str, about: str = "") -> str:
@@ -90,10 +103,11 @@ def name_form(act: str, about: str = "") -> str:
     return f"{PATH} {act} {about}"
 
 
-def render_plain_page(store: Store, session: LoginSession, told: str = "") -> str:
-    """What waits and the kill switch, as forms of one session."""
-    cards = "".join(_render_card(each, session) for each in store.approvals.find("pending"))
-    waiting = cards or render_empty("Nothing waits for you.")
+def render_plain_page(
+    store: Store, session: LoginSession, told: str = "", place: Place | None = None, shown: str = ""
+) -> str:
+    """The kill switch, the ways to the rooms, and a room: what waits, or what is `shown`."""
+    here = place or Place()
     said = f'<p id="told" role="status">{escape_text(told, 2000)}</p>' if told else ""
     frozen = store.processes.get_freeze()
     state = (
@@ -103,9 +117,19 @@ def render_plain_page(store: Store, session: LoginSession, told: str = "") -> st
         if frozen.frozen
         else _render_form(session, "freeze", "Freeze everything", kind="kill")
     )
-    again = _render_form(session, "look", "Look again")
-    content = f"{said}{state}{again}{render_section('Waiting for you', waiting)}"
-    return render_notice("Control without script", content)
+    ways = (
+        f'<form id="{GO}" method="post" action="{PATH}">{_render_hidden(session, "look")}</form>'
+        f'<ul class="ways" aria-label="Rooms">{render_ways(here)}</ul>'
+    )
+    again = render_way(here.build_address(), "Look again", "quiet small")
+    title = " / ".join(filter(None, (ROOMS[here.room], here.name)))
+    content = shown or _render_waiting(store, session)
+    return render_notice(f"Control without script: {title}", f"{said}{state}{ways}{again}{content}")
+
+
+def _render_waiting(store: Store, session: LoginSession) -> str:
+    cards = "".join(_render_card(each, session) for each in store.approvals.find("pending"))
+    return render_section("Waiting for you", cards or render_empty("Nothing waits for you."))
 
 
 def _render_card(approval: Approval, session: LoginSession) -> str:
@@ -136,18 +160,7 @@ def _render_form(
     pin: bool = False,
     kind: str = "quiet",
 ) -> str:
-    about = approval.id if approval else ""
-    hidden = {
-        "act": act,
-        "approval": about,
-        "digest": hash_approval(approval) if approval else "",
-        "key": session.key,
-        "form": session.sign_form(name_form(act, about)),
-    }
-    inputs = "".join(
-        f'<input type="hidden" name="{name}" value="{escape(value)}">'
-        for name, value in hidden.items()
-    )
+    inputs = _render_hidden(session, act, approval)
     asked = (
         '<label>PIN <input type="password" name="pin" autocomplete="off" required></label>'
         if pin
@@ -156,6 +169,22 @@ def _render_form(
     return (
         f'<form class="plain-form" method="post" action="{PATH}">{inputs}{asked}'
         f'<button class="{kind}">{escape(word)}</button></form>'
+    )
+
+
+def _render_hidden(session: LoginSession, act: str, approval: Approval | None = None) -> str:
+    """The fields of a form that say what it asks for, and that this session's page showed it."""
+    about = approval.id if approval else ""
+    hidden = {
+        "act": act,
+        "approval": about,
+        "digest": hash_approval(approval) if approval else "",
+        "key": session.key,
+        "form": session.sign_form(name_form(act, about)),
+    }
+    return "".join(
+        f'<input type="hidden" name="{name}" value="{escape(value)}">'
+        for name, value in hidden.items()
     )
 
 

@@ -1,59 +1,71 @@
-"""Task runs on the control page: of each its steps, the calls made, time, cost and answer."""
+"""Task runs on the control page, as a thread: what was asked, each step with its call, what the run
+asks back, and the answer; of each the time and the cost.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from orchestrator.control.asking import render_question
+from orchestrator.control.answering import render_question
 from orchestrator.control.markup import (
     escape_text,
     render_badge,
+    render_button,
     render_empty,
     render_section,
     render_time,
 )
+from orchestrator.control.rooms.jobs import render_cancel, render_state
+from orchestrator.control.rooms.place import Place, build_address
+from orchestrator.control.values import render_answer, render_compact
 from orchestrator.views import render_task_result
-from registry.jobs.jobs import JobTable
+from registry.jobs.jobs import JobTable, awaits_answer
 from registry.jobs.model_usage import ModelUsageTable
 from registry.models import ENDED_JOBS, Job
-from sandbox.wire.content import join_texts
 
 MAX_RUNS = 10
 LOOKED_AT = 50
 MAX_STEPS = 20
+MAX_EVENTS = 10
+ARGUMENTS = 200
 ANSWER_LETTERS = 4_000
 
 
 def render_runs(jobs: JobTable, usage: ModelUsageTable) -> str:
-    """The newest task runs, newest first."""
+    """The newest task runs, newest first. The first one and those that have not ended are open."""
     runs = [job for job in jobs.find(limit=LOOKED_AT) if job.kind == "do"][:MAX_RUNS]
-    lines = "".join(_render_run(job, usage.sum_for_job(job.id).cost) for job in runs)
-    return render_section("Runs", lines or render_empty("None yet. Say above what is to be done."))
+    lines = "".join(
+        _render_run(job, usage.sum_for_job(job.id).cost, is_open=number == 0)
+        for number, job in enumerate(runs)
+    )
+    return render_section("Thread", lines or render_empty("Nothing yet. Say above what to do."))
 
 
-def _render_run(job: Job, cost: float) -> str:
+def _render_run(job: Job, cost: float, *, is_open: bool) -> str:
     task = str(job.request.get("task") or "")
-    told = f"{job.updated - job.created:.1f} s"
+    ended = job.state in ENDED_JOBS
+    told = f"{job.updated - job.created:.1f} s" if ended else ""
     told += f", cost {cost:.4f}" if cost else ""
-    again = (
-        f'<button data-post="/jobs/{escape(job.id)}/again" id="again-{escape(job.id)}">'
-        "Do it again</button>"
-        if job.state in ENDED_JOBS
-        else ""
-    )
+    shown = " open" if is_open or not ended else ""
     return (
-        f'<details id="run-{escape(job.id)}"><summary>{escape_text(task)} '
-        f"{render_badge(job.state)} "
-        f"<small>{render_time(job.created)}, {told}</small></summary>"
-        f"{_render_steps(job)}{render_question(job) or _render_answer(job)}{again}</details>"
+        f'<details class="run" id="run-{escape(job.id)}"{shown}><summary>'
+        f"<strong>{escape_text(task)}</strong> {render_state(job)} "
+        f"<small>{render_time(job.created)}{f', {told}' if told else ''}</small></summary>"
+        f"{_render_steps(job)}{_render_end(job)}"
+        f'<div class="actions">{_render_buttons(job)}</div></details>'
     )
+
+
+def _render_buttons(job: Job) -> str:
+    if job.state in ENDED_JOBS:
+        return render_button("Do it again", f"/jobs/{job.id}/again", f"again-{job.id}", "small")
+    return render_cancel(job)
 
 
 def _render_steps(job: Job) -> str:
-    """The calls that were made, which say how it was done."""
+    """The calls that were made, which say how it was done; else how far it came."""
     steps = job.result.get("steps") if isinstance(job.result, Mapping) else None
     lines = [
         _render_step(step)
@@ -61,26 +73,56 @@ def _render_steps(job: Job) -> str:
         if isinstance(step, Mapping) and step.get("tool")
     ]
     if lines:
-        return f"<ol>{''.join(lines)}</ol>"
-    events = (f"<li>{escape_text(e.stage)}: {escape_text(e.message)}</li>" for e in job.log[-10:])
-    return f"<ol>{''.join(events)}</ol>"
+        return f'<ol class="steps">{"".join(lines)}</ol>'
+    events = [
+        f"<li><strong>{escape_text(event.stage)}</strong> {escape_text(event.message)}</li>"
+        for event in job.log[-MAX_EVENTS:]
+        if event.message
+    ]
+    return f'<ol class="steps">{"".join(events)}</ol>' if events else ""
 
 
 def _render_step(step: Mapping[str, Any]) -> str:
-    arguments = json.dumps(step.get("arguments") or {}, ensure_ascii=False)
     took = step.get("milliseconds")
     time = f", {took:.0f} ms" if isinstance(took, int | float) and took else ""
-    call = f" <small>call {escape_text(str(step['call']))}</small>" if step.get("call") else ""
+    given = step.get("arguments") or {}
+    arguments = f" <small>{render_compact(given, ARGUMENTS)}</small>" if given else ""
+    state = str(step.get("state", ""))
     return (
-        f"<li>{escape_text(str(step.get('task', '')))} <code>{escape_text(str(step['tool']))} "
-        f"{escape_text(arguments)}</code>: {escape_text(str(step.get('state', '')))}{time}{call}"
-        "</li>"
+        f"<li>{escape_text(str(step.get('task', '')))} {_link_tool(str(step['tool']))}{arguments} "
+        f"{render_badge(state) if state else ''}<small>{time}</small>{_link_call(step)}</li>"
     )
 
 
-def _render_answer(job: Job) -> str:
-    """What it came to, or how it stands."""
+def _link_tool(name: str) -> str:
+    server, _, tool = name.partition(".")
+    address = Place("servers", server, {"tool": tool}).build_address()
+    return f'<a href="{escape(address)}"><code>{escape_text(name)}</code></a>'
+
+
+def _link_call(step: Mapping[str, Any]) -> str:
+    call = str(step.get("call") or "")
+    if not call:
+        return ""
+    return f' <a href="{escape(build_address("calls", call))}"><small>its call</small></a>'
+
+
+def _render_end(job: Job) -> str:
+    """What it came to, what it asks, or how it stands."""
+    if awaits_answer(job):
+        return render_question(job)
     if job.state != "done" or not isinstance(job.result, Mapping):
         return f"<p>{escape_text(job.message)}</p>" if job.message else ""
-    text = join_texts(render_task_result(job.result).get("content"))
-    return f"<pre>{escape_text(text, ANSWER_LETTERS)}</pre>"
+    if _is_without_tool(job.result):
+        return render_empty(NO_TOOL, "toolwright forge URL")
+    answer = render_task_result(job.result)
+    return render_answer(answer, f"run-{job.id}", ANSWER_LETTERS)
+
+
+NO_TOOL = "No registered server can do this, and nothing was done. Have one made of an API:"
+
+
+def _is_without_tool(result: Mapping[str, Any]) -> bool:
+    """Whether a run ended because no registered tool, and no known API, fits its task."""
+    offered = any(result.get(name) for name in ("candidates", "services", "steps", "nothing"))
+    return result.get("state") == "suggested" and not offered

@@ -37,7 +37,7 @@ from orchestrator.approvals.sending import Send, render_outcome, send_approved, 
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, open_key, sign_audit
 from orchestrator.control.access import COOKIE, ControlAccess, Refusal
-from orchestrator.control.asking import RunAnswers
+from orchestrator.control.answering import AnswerDesk
 from orchestrator.control.console import MAX_WAIT_SECONDS, PageConsole, parse_number
 from orchestrator.control.granting import GrantDesk
 from orchestrator.control.link_pages import LinkPages
@@ -45,7 +45,7 @@ from orchestrator.control.logins import SESSION_SECONDS
 from orchestrator.control.metrics import StoreCollector
 from orchestrator.control.middleware import SafeHeaders, read_body
 from orchestrator.control.notify.announcer import Announcer
-from orchestrator.control.page import LOGGED_OUT, render_notice, render_page
+from orchestrator.control.page import LOGGED_OUT, open_readers, render_notice, render_page
 from orchestrator.control.plain import WAIT_SECONDS, Act, PlainPage
 from orchestrator.control.rooms.place import parse_place
 from orchestrator.control.trying import ToolTrial
@@ -101,9 +101,11 @@ class ControlPlane:
     def build_application(self) -> Starlette:
         console = PageConsole(self.settings, self.store, self._access)
         trial = ToolTrial(self.settings, self.store)
-        answers = RunAnswers(self.settings, self.store)
         desk = GrantDesk(self.settings, self.store)
-        plain = PlainPage(self._access, self.store, self._list_plain_acts())
+        answers = AnswerDesk(self.store, console.ensure_worker)
+        readers = open_readers(self.settings, self.store)
+        acts = self._list_plain_acts()
+        plain = PlainPage(self._access, self.store, acts, self.settings, readers)
         return Starlette(
             routes=[
                 Route("/healthz", self.report_health),
@@ -120,9 +122,6 @@ class ControlPlane:
                 Route(
                     "/jobs/{id}/again", self._guard_endpoint(console.repeat_task), methods=["POST"]
                 ),
-                Route(
-                    "/jobs/{id}/answer", self._guard_endpoint(answers.answer_run), methods=["POST"]
-                ),
                 Route("/jobs/{id}/allow", self._guard_endpoint(self.allow_job), methods=["POST"]),
                 Route(
                     "/calls/{id}/wrong", self._guard_endpoint(console.mark_wrong), methods=["POST"]
@@ -132,8 +131,20 @@ class ControlPlane:
                     self._guard_endpoint(trial.call_tool),
                     methods=["POST"],
                 ),
-                Route("/sources", self._guard_endpoint(desk.add_source), methods=["POST"]),
-                Route("/secrets", self._guard_endpoint(desk.set_secret), methods=["POST"]),
+                *self._build_posts(
+                    {
+                        "/sources": desk.add_source,
+                        "/sources/remove": desk.remove_source,
+                        "/hosts": desk.allow_host,
+                        "/grants/remove": desk.remove_grant,
+                        "/secrets": desk.set_secret,
+                        "/secrets/remove": desk.remove_secret,
+                        "/jobs/{id}/answer": answers.answer_run,
+                        "/jobs/{id}/cancel": answers.cancel_job,
+                        "/doctor": console.check_installation,
+                        "/logout": console.log_out,
+                    }
+                ),
                 Route("/replay/{id}", self._guard_endpoint(console.replay_call), methods=["POST"]),
                 Route("/audit/verify", self._guard_endpoint(self.verify_audit), methods=["POST"]),
                 Route("/search", self._guard_endpoint(console.search_records)),
@@ -153,6 +164,12 @@ class ControlPlane:
                 *self._build_link_routes(),
             ],
             middleware=[Middleware(SafeHeaders)],
+        )
+
+    def _build_posts(self, endpoints: Mapping[str, Endpoint]) -> tuple[Route, ...]:
+        return tuple(
+            Route(path, self._guard_endpoint(endpoint), methods=["POST"])
+            for path, endpoint in endpoints.items()
         )
 
     def _build_link_routes(self) -> tuple[Route, ...]:

@@ -17,6 +17,7 @@ from orchestrator.control.commands import run_command
 from orchestrator.control.markup import MAX_VALUE
 from orchestrator.control.middleware import read_body
 from orchestrator.control.rooms.place import build_address
+from orchestrator.control.values import render_answer
 from orchestrator.errors import UnknownTool
 from orchestrator.settings import Settings
 from registry.store import Store
@@ -39,7 +40,8 @@ class ToolTrial:
 
     async def call_tool(self, request: Request) -> Response:
         """Call a tool: `fields`, texts by argument, or `whole`, all arguments as one JSON object.
-        Answers with `told`, the `text` of the answer, and a `link` to the call or to the approval.
+        Answers with `told`, the `text` of the answer, the same as `html`, and a `link` to the call
+        or to the approval.
         """
         server, name = request.path_params["server"], request.path_params["tool"]
         body = await read_body(request)
@@ -88,12 +90,13 @@ def describe_answer(said: Mapping[str, Any]) -> dict[str, Any]:
     if "content" not in said:
         return {"error": str(said.get("error", "it ended without an answer"))}
     text = join_texts(said["content"])[:MAX_VALUE]
+    html = render_answer({name: each for name, each in said.items() if name != "_meta"}, "tried")
     ours = (said.get("_meta") or {}).get("toolwright") or {}
     if call := ours.get("call"):
         failed = bool(said.get("isError"))
         told = "The call failed." if failed else "The call succeeded."
         link = {"href": build_address("calls", str(call)), "label": "The call and its exchanges"}
-        return {"told": told, "failed": failed, "text": text, "link": link}
+        return {"told": told, "failed": failed, "text": text, "html": html, "link": link}
     value = said.get("structuredContent") or {}
     if value.get("state") == "pending":
         told = "Nothing was sent: the request waits for your yes."

@@ -94,19 +94,19 @@ class LoggedIn:
         """Those with which the page's script asks."""
         return {**self.shown, "Origin": self.origin, "X-Toolwright-Key": self.key}
 
-    def read_events(self) -> dict[str, str]:
-        """The page's parts as a page that was just opened gets them."""
+    def read_events(self, room: str = "home") -> dict[str, str]:
+        """A room's parts as a page that was just opened gets them."""
         with (
             httpx.Client(trust_env=False, base_url=self.plane.url, timeout=120) as client,
-            client.stream("GET", "/events", headers=self.headers) as answer,
+            client.stream("GET", f"/events?room={room}", headers=self.headers) as answer,
         ):
             first = next(line for line in answer.iter_lines() if line.startswith("data: "))
             parts: dict[str, str] = json.loads(first.removeprefix("data: "))
             return parts
 
-    def find_form(self, path: str) -> str:
-        """The token of what the page offers to post to a path."""
-        for html in self.read_events().values():
+    def find_form(self, path: str, room: str = "home") -> str:
+        """The token of what a room offers to post to a path."""
+        for html in self.read_events(room).values():
             found = re.search(rf'data-post="{re.escape(path)}" data-form="(\w+)"', html)
             if found:
                 return found[1]

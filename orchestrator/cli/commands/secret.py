@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,9 @@ from orchestrator.approvals.granting import (
     bind_secret,
     find_credential_names,
     find_declared_uses,
-    unbind_secret,
 )
 from orchestrator.approvals.grants import Grants, open_grants
-from orchestrator.approvals.secrets import store_secret
+from orchestrator.approvals.secrets import remove_secret, store_secret
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.login import accounts_command as accounts_command
@@ -212,16 +210,13 @@ def list_secrets(as_json: bool) -> None:
 @pin_option
 @json_option
 @report_errors
-def remove_secret(name: str, pin_file: Path | None, as_json: bool) -> None:
+def remove_secret_command(name: str, pin_file: Path | None, as_json: bool) -> None:
     """Remove the secret NAME. Asks for the PIN."""
     settings = load_settings()
     ask_pin(settings, pin_file)
     server, own = _split_name(name)
-    removed = open_vault(settings).delete(server, own)
     with Store.open(settings.database_url) as store:
-        if server != SOURCES:
-            unbind_secret(store.grants, server, own, "terminal", time.time())
-        store.audit.add_note("secret.remove", name, {}, time.time())
+        removed = remove_secret(store, open_vault(settings), server, own, "terminal")
     told = f"{name} is removed." if removed else f"There was no {name}."
     print_done(as_json, told, name=name, removed=removed)
 

@@ -2,8 +2,9 @@
 const byId = (id) => document.getElementById(id);
 const told = byId("told");
 
-// The key of this login: browsers keep it for this origin alone, port included.
-if (location.hash.length > 1) {
+// The key of this login: browsers keep it for this origin alone, port included. Other fragments,
+// such as that of the skip link, are places on the page.
+if (location.pathname === "/" && /^#[\w-]{32}$/.test(location.hash)) {
   localStorage.setItem("key", location.hash.slice(1));
   history.replaceState(null, "", location.pathname + location.search);
 }
@@ -13,38 +14,93 @@ function ask(path, more = {}) {
   return fetch(path, { ...more, headers });
 }
 
-const nameForm = (form) => `${form.closest("details")?.id || ""} ${form.dataset.post}`;
-const listInputs = (form) => [...form.querySelectorAll("input:not([type=hidden]), select, textarea")];
+const isTyped = (input) => !["hidden", "radio", "checkbox"].includes(input.type);
+const listInputs = (form) => [...form.querySelectorAll("input, select, textarea")];
+const nameForm = (form) => {
+  const about = [...form.querySelectorAll("input[type=hidden]")].map((each) => each.value);
+  return [form.dataset.post, form.closest("details")?.id, ...about].join(" ");
+};
+
+// What a person has typed, chosen and opened in a part, and where the cursor is, by names that the
+// part has anew after it was replaced.
+function remember(part) {
+  const forms = new Map();
+  let focus = null;
+  for (const form of part.querySelectorAll("form[data-post]")) {
+    const inputs = listInputs(form);
+    forms.set(nameForm(form), inputs.map((each) => [each.value, each.checked]));
+    const index = inputs.indexOf(document.activeElement);
+    if (index >= 0) {
+      const { selectionStart, selectionEnd } = inputs[index];
+      focus = { form: nameForm(form), index, selectionStart, selectionEnd };
+    }
+  }
+  const active = part.contains(document.activeElement) ? document.activeElement : null;
+  if (active && !focus) {
+    const folded = active.tagName === "SUMMARY" ? active.parentElement.id : "";
+    focus = { id: active.id, folded, href: active.getAttribute("href") };
+  }
+  const opened = new Map(
+    [...part.querySelectorAll("details[id]")].map((each) => [each.id, each.open]),
+  );
+  return { forms, focus, opened };
+}
+
+function restore(part, { forms, focus, opened }) {
+  for (const form of part.querySelectorAll("form[data-post]")) {
+    const values = forms.get(nameForm(form)) || [];
+    for (const [index, input] of listInputs(form).entries()) {
+      if (!values[index]) continue;
+      if (isTyped(input)) [input.value] = values[index];
+      else if (input.type !== "hidden") [, input.checked] = values[index];
+    }
+  }
+  for (const element of part.querySelectorAll("details[id]")) {
+    if (opened.has(element.id)) element.open = opened.get(element.id);
+  }
+  if (!focus) return;
+  if (focus.form) {
+    const form = [...part.querySelectorAll("form[data-post]")].find(
+      (each) => nameForm(each) === focus.form,
+    );
+    const input = form && listInputs(form)[focus.index];
+    input?.focus();
+    if (input && focus.selectionStart !== null && input.setSelectionRange) {
+      input.setSelectionRange(focus.selectionStart, focus.selectionEnd);
+    }
+  } else if (focus.folded) {
+    byId(focus.folded)?.querySelector("summary").focus();
+  } else if (focus.id) {
+    byId(focus.id)?.focus();
+  } else if (focus.href) {
+    part.querySelector(`a[href="${CSS.escape(focus.href)}"]`)?.focus();
+  }
+}
 
 function show(name, html) {
   const part = byId(name);
   if (!part) return;
-  const open = new Set([...part.querySelectorAll("details[open]")].map((element) => element.id));
-  const focus = part.contains(document.activeElement) ? document.activeElement.id : "";
-  const typed = new Map([...part.querySelectorAll("form[data-post]")].map(
-    (form) => [nameForm(form), listInputs(form).map((input) => input.value)],
-  ));
+  const kept = remember(part);
   part.innerHTML = html;
-  for (const form of part.querySelectorAll("form[data-post]")) {
-    const values = typed.get(nameForm(form)) || [];
-    for (const [index, input] of listInputs(form).entries()) input.value = values[index] ?? "";
-  }
-  for (const element of part.querySelectorAll("details")) element.open = open.has(element.id);
-  if (focus && byId(focus)) byId(focus).focus();
+  restore(part, kept);
   tick();
 }
 
 function ago(seconds) {
-  for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
-    if (seconds >= size) return `${Math.round(seconds / size)} ${unit} ago`;
-  }
-  return `${Math.max(0, Math.round(seconds))} s ago`;
+  const far = Math.abs(seconds);
+  const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"]].find(([each]) => far >= each) || [
+    1,
+    "s",
+  ];
+  const told = `${Math.round(far / size)} ${unit}`;
+  return seconds < -0.5 ? `in ${told}` : `${told} ago`;
 }
 
 function tick() {
   const now = Date.now() / 1000;
   for (const element of document.querySelectorAll("time[data-at]")) {
     const text = ago(now - Number(element.dataset.at));
+    if (!element.title) element.title = element.textContent;
     if (element.textContent !== text) element.textContent = text;
   }
 }
@@ -129,10 +185,12 @@ document.addEventListener("click", async (event) => {
 });
 
 // A form that posts: `data-field` are the fields of what it is about, named ones its own.
-function collect(form) {
+function collect(form, pressed) {
   const body = { by: "page" };
   const fields = {};
   for (const input of form.elements) {
+    if (input.type === "radio" && !input.checked) continue;
+    if (input.tagName === "BUTTON" && input !== pressed) continue;
     if (input.dataset.field) {
       if (input.value !== "") fields[input.dataset.field] = input.value;
     } else if (input.name) {
@@ -149,7 +207,12 @@ function answer(output, said) {
   told.textContent = said.error || said.told || "Done.";
   output.className = said.error || said.failed ? "bad" : "good";
   output.replaceChildren(told);
-  if (said.text) {
+  if (said.html) {
+    // The control plane made it as it makes every part: strangers' text in it is escaped.
+    const shown = document.createElement("div");
+    shown.innerHTML = said.html;
+    output.append(shown);
+  } else if (said.text) {
     const text = document.createElement("pre");
     text.textContent = said.text;
     output.append(text);
@@ -162,13 +225,19 @@ function answer(output, said) {
   }
 }
 
+// A form that adds something is empty after that, also where its part was replaced meanwhile.
+function clear(form) {
+  const same = (each) => each.isConnected && nameForm(each) === nameForm(form);
+  [form, ...document.querySelectorAll("form[data-clear]")].find(same)?.reset();
+}
+
 document.addEventListener("submit", async (event) => {
   const form = event.target.closest("form[data-post]");
   if (!form) return;
   event.preventDefault();
   const output = form.querySelector("output");
-  const button = form.querySelector("button");
-  const body = collect(form);
+  const button = event.submitter || form.querySelector("button");
+  const body = collect(form, button);
   if (form.dataset.pin !== undefined) {
     body.pin = byId("pin").value;
     if (!body.pin) {
@@ -185,12 +254,19 @@ document.addEventListener("submit", async (event) => {
     for (const input of form.querySelectorAll("[data-once]")) input.value = "";
     const said = await post(form.dataset.post, body, form.dataset.form);
     answer(output, said);
-    if (!form.isConnected) told.textContent = said.error || said.told;
+    if (!said.error && form.dataset.clear !== undefined) clear(form);
+    // What was changed is shown anew, maybe without this form.
+    if (!form.isConnected) told.textContent = said.error || said.told || "Done.";
   } catch {
     answer(output, { error: "The control plane does not answer." });
   } finally {
     button.disabled = false;
   }
+});
+
+told.addEventListener("click", () => told.replaceChildren());
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") told.replaceChildren();
 });
 
 document.addEventListener("input", (event) => {
@@ -221,14 +297,9 @@ byId("do")?.addEventListener("submit", async (event) => {
   try {
     const body = Object.fromEntries([...form].filter(([, value]) => value));
     if (body.arguments) body.arguments = parseArguments(body.arguments);
-    let job = await post("/do", body, event.target.dataset.form);
-    while (job.job && !["done", "failed", "cancelled"].includes(job.state)) {
-      done.textContent = `${job.stage || job.state} ${job.message || ""}`;
-      const answer = await ask(`/jobs/${job.job}?wait=20&seen=${job.updated}`);
-      job = await answer.json();
-    }
-    const texts = ((job.result || {}).content || []).map((block) => block.text);
-    done.textContent = job.error || texts.join("\n") || job.message || job.state;
+    const job = await post("/do", body, event.target.dataset.form);
+    done.textContent = job.error || "It is the first of the thread below.";
+    if (!job.error) byId("task").value = "";
   } catch (problem) {
     done.textContent = problem.message;
   }

@@ -13,16 +13,19 @@ from orchestrator.approvals.preview import find_changes
 from orchestrator.approvals.rules import render_condition, render_rule
 from orchestrator.approvals.sending import build_send_command
 from orchestrator.approvals.text import (
+    MAX_CLAIM,
     MAX_GLANCE,
     escape_line,
     hash_approval,
     is_glanceable,
     render_glance,
 )
+from orchestrator.control.answering import render_question
 from orchestrator.control.markup import (
     escape_text,
     format_date,
     render_badge,
+    render_button,
     render_empty,
     render_section,
     render_table,
@@ -31,6 +34,7 @@ from orchestrator.control.markup import (
 from orchestrator.control.rooms.jobs import find_jobs
 from registry.approvals.rules import ApprovalRule, Condition, RuleTable
 from registry.jobs.drafts import awaits_draft
+from registry.jobs.jobs import awaits_answer
 from registry.models import Approval, Job
 from registry.needs import OrderNeed
 from registry.store import Store
@@ -77,12 +81,12 @@ def render_approval(approval: Approval) -> str:
     """A card with the whole of what is decided. Without the whole there is no button to approve."""
     name = f"{approval.entry}.{approval.tool}"
     always = _render_always(approval) if is_glanceable(approval) else ""
+    buttons = "".join(_render_decision(approval, word) for word in list_decisions(approval))
     return (
         f'<article class="ask" aria-label="{escape_text(name)}"><h3>{escape_text(name)} '
-        f"<small>version {approval.version}, asked {render_time(approval.created)}</small></h3>"
-        f"{render_request(approval)}<div class='actions'>"
-        f"{''.join(_render_decision(approval, word) for word in list_decisions(approval))}</div>"
-        f"{always}</article>"
+        f"<small>version {approval.version}, asked {render_time(approval.created)}, "
+        f"ends {render_time(approval.expires)}</small></h3>{render_request(approval)}"
+        f'<div class="decide"><div class="actions">{buttons}</div>{always}</div></article>'
     )
 
 
@@ -116,16 +120,33 @@ def render_summary(approval: Approval) -> str:
     host = escape(escape_line(place.netloc))
     verb = escape(VERBS.get(wire.method, escape_line(wire.method)))
     head = f'<p class="does"><strong>{verb}</strong> <code>{shown}</code> at {host}</p>'
+    head += _render_purpose(approval)
     changes = find_changes(wire, approval.present) if approval.present else ()
     name = f"fields of {escape_line(approval.tool)}"
     if changes:
         rows = [
-            (_cell(change.where or "/"), _cell(change.before), f"<b>{_cell(change.after)}</b>")
+            (
+                _cell(change.where.removeprefix("/") or "all of it"),
+                f'<span class="before">{_cell(change.before)}</span>',
+                f'<b class="after">{_cell(change.after)}</b>',
+            )
             for change in changes[:MAX_FIELDS]
         ]
-        return head + render_table(("field", "is", "will be"), rows, name)
+        left = len(changes) - MAX_FIELDS
+        more = f"<p><small>{left} more changes stand in the text below.</small></p>"
+        table = render_table(("field", "is", "will be"), rows, name)
+        return head + table + (more if left > 0 else "")
     fields = [(_cell(key), _cell(value)) for key, value in _list_fields(wire.body)]
     return head + (render_table(("field", "value"), fields, name) if fields else "")
+
+
+def _render_purpose(approval: Approval) -> str:
+    """What the client says that the write is for, in its words."""
+    said = approval.task or approval.reason
+    if not said:
+        return ""
+    cut = "…" if len(said) > MAX_CLAIM else ""
+    return f'<p class="purpose">Asked for: {escape(escape_line(said[:MAX_CLAIM]))}{cut}</p>'
 
 
 def _cell(text: str) -> str:
@@ -167,19 +188,24 @@ def _render_always(approval: Approval) -> str:
     if len(told) > MAX_SENTENCE:
         return ""
     return (
-        f'<p class="always">{escape(told)} <button class="quiet" '
+        f'<p class="always"><button class="quiet" '
         f'data-post="/approvals/{escape(approval.id)}" data-decision="approve" '
         f'data-always="{ALWAYS}" data-digest="{hash_approval(approval)}" '
-        f'id="always-{escape(approval.id)}">Always like this (PIN)</button></p>'
+        f'id="always-{escape(approval.id)}">Always like this (PIN)</button> '
+        f"<span>{escape(told)}</span></p>"
     )
 
 
 def _render_waiting_job(job: Job) -> str:
+    name = f"{job.kind} {job.id}"
+    asked = str(job.request.get("task") or job.request.get("source") or "")
+    does = f'<p class="does">{escape_text(asked)}</p>' if asked else ""
+    told = "" if awaits_answer(job) else f"<p>{escape_text(job.message)}</p>"
+    word = "A task asks you" if awaits_answer(job) else f"A job waits: {job.kind}"
     return (
-        f'<article class="ask"><h3>{escape_text(job.kind)} '
-        f"<small>{escape_text(job.id)}</small></h3>"
-        f"<p>{escape_text(str(job.request.get('task', '')))}</p><p>{escape_text(job.message)}</p>"
-        f"{_render_allow_button(job)}</article>"
+        f'<article class="ask" aria-label="{escape_text(name)}"><h3>{escape_text(word)} '
+        f"<small>{escape_text(job.id)}, begun {render_time(job.created)}</small></h3>"
+        f"{does}{told}{render_question(job, 'waits')}{_render_allow_button(job)}</article>"
     )
 
 
@@ -203,18 +229,21 @@ def _render_allow_button(job: Job) -> str:
 
 
 def render_rules(rules: RuleTable) -> str:
-    lines = "".join(map(_render_rule_item, (rule for rule in rules.find() if rule.revoked is None)))
+    rows = [_render_rule_row(rule) for rule in rules.find() if rule.revoked is None]
     nothing = render_empty("Nothing. A rule comes with an approval that you allow always.")
-    return render_section("Always allowed", f"<ul>{lines}</ul>" if lines else nothing)
+    heads = ("sent without asking", "used", "until", "")
+    table = render_table(heads, rows, "always allowed") if rows else nothing
+    return render_section("Always allowed", table)
 
 
-def _render_rule_item(rule: ApprovalRule) -> str:
+def _render_rule_row(rule: ApprovalRule) -> tuple[str, ...]:
     most = "" if rule.max_uses is None else f" of {rule.max_uses}"
+    revoke = render_button("Revoke", f"/rules/{rule.id}/revoke", f"revoke-{rule.id}", "quiet small")
     return (
-        f"<li>{escape_text(render_rule(rule))}, used {rule.uses}{most}, "
-        f"until {format_date(rule.expires)} "
-        f'<button class="quiet" data-post="/rules/{escape(rule.id)}/revoke" '
-        f'id="revoke-{escape(rule.id)}">Revoke</button></li>'
+        escape_text(render_rule(rule)),
+        f"{rule.uses}{most}",
+        format_date(rule.expires),
+        revoke,
     )
 
 
@@ -233,5 +262,8 @@ def render_decided(approvals: Iterable[Approval]) -> str:
     ][:DECIDED]
     heads = ("tool", "state", "by", "when", "approval")
     return render_section(
-        "Decided", render_table(heads, rows, "decided") if rows else render_empty("Nothing yet.")
+        "Decided",
+        render_table(heads, rows, "decided", compact=True)
+        if rows
+        else render_empty("Nothing yet."),
     )

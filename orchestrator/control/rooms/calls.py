@@ -8,14 +8,16 @@ from html import escape
 from orchestrator.control.markup import (
     escape_text,
     render_badge,
+    render_button,
     render_empty,
     render_facts,
     render_section,
     render_table,
     render_time,
-    render_value,
 )
+from orchestrator.control.rooms.exchanges import render_exchanges
 from orchestrator.control.rooms.place import Place, build_address
+from orchestrator.control.values import render_answer, render_data, render_json
 from registry.calls.invocations import CallQuery
 from registry.health.causes import find_cause
 from registry.models import Invocation
@@ -68,7 +70,7 @@ def render_calls(store: Store, place: Place) -> str:
     found = store.calls.search(wanted, PAGE + 1, (place.page - 1) * PAGE)
     rows = [_render_row(call) for call in found[:PAGE]]
     heads = ("tool", "outcome", "took", "when", "task", "call")
-    table = render_table(heads, rows, "calls") if rows else _render_none(place)
+    table = render_table(heads, rows, "calls", compact=True) if rows else _render_none(place)
     return render_section("Calls", table + _render_turning(place, len(found) > PAGE))
 
 
@@ -113,7 +115,11 @@ def render_call_list(calls: Iterable[Invocation]) -> str:
         for call in calls
     ]
     heads = ("tool", "outcome", "when", "call", "")
-    return render_table(heads, rows, "last calls") if rows else render_empty("No calls yet.")
+    return (
+        render_table(heads, rows, "last calls", compact=True)
+        if rows
+        else render_empty("No calls yet.")
+    )
 
 
 def render_outcome(call: Invocation) -> str:
@@ -130,13 +136,15 @@ def render_outcome(call: Invocation) -> str:
 def render_call(store: Store, identity: str) -> str:
     """One call: what went in, what came back, and the exchanges between. Raises RowNotFound."""
     call = store.calls.get(identity)
+    tool = Place("servers", call.entry, {"tool": call.tool}).build_address()
+    name = escape_text(f"{call.entry}.{call.tool}")
     facts = render_facts(
         (
             ("outcome", render_outcome(call)),
+            ("tool", f'<a href="{escape(tool)}">{name}</a>, version {call.version}'),
             ("access", escape_text(call.access)),
             ("when", render_time(call.started)),
             ("took", f"{call.latency_ms:.0f} ms"),
-            ("version", str(call.version)),
             ("task", escape_text(call.task)),
             ("reason", escape_text(call.reason)),
             ("approval", escape_text(call.approval or "")),
@@ -144,31 +152,28 @@ def render_call(store: Store, identity: str) -> str:
         )
     )
     buttons = _render_replay(call) + render_mark_wrong(call)
-    exchanges = "".join(
-        f"<h3>Exchange {number}</h3>{render_value(exchange)}"
-        for number, exchange in enumerate(call.exchanges[:PAGE], 1)
+    given = dict(call.arguments)
+    arguments = (
+        f"{render_data(given)}{render_json(given, 'arguments')}"
+        if given
+        else render_empty("It was called without arguments.")
     )
-    title = f"{escape_text(call.entry)}.{escape_text(call.tool)}"
     return render_section(
-        title,
-        f'{facts}<div class="actions">{buttons}</div><h3>Arguments</h3>'
-        f"{render_value(dict(call.arguments))}<h3>Result</h3>{render_value(call.result)}"
-        f"{exchanges or '<p>Nothing was exchanged with the API.</p>'}",
+        name,
+        f'{facts}<div class="actions">{buttons}</div><h3>Arguments</h3>{arguments}'
+        f"<h3>Answer</h3>{render_answer(call.result, 'result')}"
+        f"<h3>Exchanges with the API</h3>{render_exchanges(call.exchanges[:PAGE])}",
     )
 
 
 def _render_replay(call: Invocation) -> str:
-    return (
-        f'<button data-post="/replay/{escape(call.id)}" id="replay-{escape(call.id)}">'
-        "Replay offline</button>"
-    )
+    path, id = f"/replay/{call.id}", f"replay-{call.id}"
+    return render_button("Replay offline", path, id)
 
 
 def render_mark_wrong(call: Invocation) -> str:
     """The button by which a person says that a success was none."""
     if not call.succeeded:
         return ""
-    return (
-        f'<button class="quiet small" data-post="/calls/{escape(call.id)}/wrong" '
-        f'id="wrong-{escape(call.id)}">This result is wrong</button>'
-    )
+    path, id = f"/calls/{call.id}/wrong", f"wrong-{call.id}"
+    return render_button("Mark wrong", path, id, "quiet small")

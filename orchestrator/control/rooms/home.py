@@ -52,26 +52,29 @@ def render_freeze(processes: ProcessTable) -> str:
 
 def render_running(store: Store) -> str:
     lines = [
-        f"<li>{escape_text(call.entry)}.{escape_text(call.tool)} writes, "
+        f'<li><span class="kind">write</span> {escape_text(f"{call.entry}.{call.tool}")}, '
         f"begun {render_time(call.started)}</li>"
         for call in store.calls.find(limit=RECENT)
         if call.state == "intended"
     ]
     lines += [_render_job_line(job) for job in find_jobs(store, ("queued", "running"))]
     lines += [
-        f"<li><small>process {process.pid}: {escape_text(process.kind)} "
-        f"since {render_time(process.started)}</small></li>"
+        f'<li><span class="kind">{escape_text(process.kind)}</span> '
+        f"process {process.pid}, begun {render_time(process.started)}</li>"
         for process in store.processes.find()
     ]
     nothing = render_empty("Nothing. Start it for your client:", "toolwright serve")
-    return render_section("Running", f"<ul>{''.join(lines)}</ul>" if lines else nothing)
+    return render_section(
+        "Running", f'<ul class="listed">{"".join(lines)}</ul>' if lines else nothing
+    )
 
 
 def _render_job_line(job: Job) -> str:
     asked = str(job.request.get("task") or job.request.get("source") or "")
     return (
-        f"<li>{escape_text(job.kind)} {escape_text(asked)}: "
-        f"{escape_text(job.stage)} {render_progress(job)}</li>"
+        f'<li><span class="kind">{escape_text(job.kind)}</span> {escape_text(asked)} '
+        f"{render_progress(job)}<small>{escape_text(job.stage)} {escape_text(job.message)}</small>"
+        "</li>"
     )
 
 

@@ -8,10 +8,12 @@ from html import escape
 from orchestrator.control.markup import (
     escape_text,
     render_badge,
+    render_button,
     render_empty,
     render_section,
     render_time,
 )
+from registry.jobs.jobs import awaits_answer
 from registry.models import ENDED_JOBS, Job, JobState
 from registry.store import Store
 
@@ -32,21 +34,37 @@ def render_jobs(store: Store) -> str:
 
 
 def _render_job(job: Job) -> str:
+    """A job; one that has not ended is open, so that its stages are seen as they come."""
+    ended = job.state in ENDED_JOBS
     events = "".join(
         f"<li>{render_time(event.time)} <strong>{escape_text(event.stage)}</strong> "
         f"{escape_text(event.message)}</li>"
         for event in job.log[-20:]
     )
     asked = str(job.request.get("task") or job.request.get("source") or "")
-    bar = "" if job.state in ENDED_JOBS else render_progress(job)
+    told = job.message if ended else f"{job.stage} {job.message}"
     return (
-        f'<details id="job-{escape(job.id)}">'
-        f"<summary>{escape_text(job.kind)} {escape_text(asked)} {render_badge(job.state)} {bar}"
-        f"<small>{escape_text(job.stage)} {escape_text(job.message)}</small></summary>"
-        f"<p><code>{escape_text(job.id)}</code>, begun {render_time(job.created)}</p>"
-        f'<ol class="stages">{events or "<li>It has not begun.</li>"}</ol></details>'
+        f'<details class="job" id="job-{escape(job.id)}"{"" if ended else " open"}>'
+        f'<summary><span class="kind">{escape_text(job.kind)}</span> '
+        f"<strong>{escape_text(asked)}</strong> {render_state(job)} "
+        f"{'' if ended else render_progress(job)}<small>{render_time(job.created)} "
+        f"{escape_text(told)}</small></summary>"
+        f'<ol class="stages">{events or "<li>It has not begun.</li>"}</ol>'
+        f'<div class="actions">{"" if ended else render_cancel(job)}'
+        f"<small><code>{escape_text(job.id)}</code></small></div></details>"
     )
 
 
 def render_progress(job: Job) -> str:
     return f'<progress max="1" value="{job.progress:.2f}" aria-label="progress"></progress> '
+
+
+def render_state(job: Job) -> str:
+    """A job's state as a coloured word."""
+    return render_badge("asks you", "waiting") if awaits_answer(job) else render_badge(job.state)
+
+
+def render_cancel(job: Job) -> str:
+    """The button that ends a job that has not ended."""
+    path, id = f"/jobs/{job.id}/cancel", f"cancel-{job.id}"
+    return render_button("Cancel", path, id, "quiet small")

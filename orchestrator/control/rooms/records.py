@@ -1,26 +1,31 @@
-"""The audit log, and settings."""
+"""The audit log: its newest rows, searched and verified."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from html import escape
 
 from orchestrator.control.markup import (
     escape_text,
+    render_badge,
     render_empty,
-    render_facts,
     render_section,
     render_table,
     render_time,
 )
 from orchestrator.control.rooms.place import Place, build_address
-from orchestrator.settings import Settings
+from orchestrator.control.values import render_compact
 from registry.audit.search import AuditMatch, AuditQuery
+from registry.database.audit_chain import CALL
+from registry.models import AuditRow
 from registry.store import Store
 
-AUDIT_ROWS = 100
+AUDIT_ROWS = 50
 SEARCHED_ROWS = 20_000
 SUBJECT = 40
+MORE = 140
 
 
 def render_audit_filter(place: Place) -> str:
@@ -38,7 +43,7 @@ def render_audit(store: Store, place: Place) -> str:
     wanted = AuditQuery(text=place.get_filter("text"), newest=SEARCHED_ROWS)
     found = store.audit.search(wanted, AUDIT_ROWS)
     rows = [_render_match(match) for match in found]
-    heads = ("row", "when", "what", "about", "tool", "more")
+    heads = ("when", "what", "about", "more", "row")
     told = f"<p><small>The newest {AUDIT_ROWS} rows.</small></p>" if len(rows) >= AUDIT_ROWS else ""
     if wanted.text:
         told += (
@@ -46,54 +51,66 @@ def render_audit(store: Store, place: Place) -> str:
             f"<code>toolwright audit search</code> looks through all.</small></p>"
         )
     nothing = render_empty("No row has that." if place.filters else "Nothing happened yet.")
-    return render_section("Audit", (render_table(heads, rows, "audit") if rows else nothing) + told)
+    return render_section("Audit", (_render_rows(heads, rows) if rows else nothing) + told)
+
+
+def _render_rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return render_table(heads, rows, "audit", compact=True)
 
 
 def _render_match(match: AuditMatch) -> tuple[str, ...]:
     row = match.row
     tool = f"{match.server}.{match.tool}" if match.tool else match.server
+    task = f"{escape_text(match.task, MORE)} " if match.task else ""
+    end = _render_end(row)
     return (
-        f"<code>{row.id}</code>",
         render_time(row.time),
         f"<strong>{escape_text(row.kind)}</strong>",
-        f"<code>{escape_text(row.subject, SUBJECT)}</code>",
-        f"<code>{escape_text(tool)}</code>" if tool else "",
-        f"{escape_text(match.task)} <small>{escape_text(_space_json(row.payload))}</small>",
+        _render_subject(row, tool),
+        f"{end}{task}<small>{_render_payload(row.payload)}</small>",
+        f"<small>{row.id}</small>",
     )
 
 
-def _space_json(text: str) -> str:
-    """Canonical JSON with spaces, where lines can break."""
+def _render_subject(row: AuditRow, tool: str) -> str:
+    """What a row is about: a call leads to its own page."""
+    about = f"<code>{escape_text(row.subject, SUBJECT)}</code>"
+    if row.kind != CALL:
+        return f"<code>{escape_text(tool)}</code> {about}" if tool else about
+    address = escape(build_address("calls", row.subject))
+    return f'<a href="{address}"><code>{escape_text(tool or row.subject)}</code></a>'
+
+
+def _render_end(row: AuditRow) -> str:
+    """How a call ended."""
+    if row.kind != CALL:
+        return ""
+    good = '"succeeded":true' in row.payload.replace(" ", "")
+    return f"{render_badge('ok' if good else 'failed')} "
+
+
+def _render_payload(text: str) -> str:
+    """What else a row says, in one line, without its digests, which only the verifying reads."""
     try:
-        return json.dumps(json.loads(text), ensure_ascii=False)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        return text
-
-
-def render_settings(settings: Settings, store: Store) -> str:
-    """What this installation was started with. Settings come from the environment."""
-    model = settings.of_model
-    processes = ", ".join(f"{each.kind} {each.pid}" for each in store.processes.find())
-    return render_section(
-        "Settings",
-        render_facts(
-            (
-                ("home", f"<code>{escape_text(str(settings.home))}</code>"),
-                ("engine", escape_text(settings.engine)),
-                ("processes", escape_text(processes) or "none"),
-                ("model", escape_text(model.model or model.base_url) or "none"),
-                ("semantic search", "on" if settings.semantic else "off"),
-                ("a call keeps its client", f"{settings.answer_seconds:g} s at most"),
-                ("an approval waits", f"{settings.approval_seconds / 3600:g} h at most"),
-                ("recordings", f"{settings.recordings_mb} MB kept"),
-                ("public address", escape_text(settings.public_url) or "none"),
-                (
-                    "PIN",
-                    "set" if settings.pin.exists() else "not set: <code>toolwright setup</code>",
-                ),
-            )
-        )
-        + "<p>Settings are environment variables and are read when a process starts: "
-        "<code>toolwright doctor</code> checks them. "
-        '<a href="/docs">The HTTP API of this page</a>.</p>',
+        return escape_text(text, MORE)
+    if not isinstance(value, dict):
+        return escape_text(text, MORE)
+    return render_compact(
+        {
+            name: each
+            for name, each in value.items()
+            if name not in _SHOWN and each not in ("", None, [], {}) and not _is_digest(each)
+        },
+        MORE,
     )
+
+
+def _is_digest(value: object) -> bool:
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+
+
+_DIGEST = re.compile(r"[0-9a-f]{32,128}")
+_SHOWN = frozenset({"entry", "tool", "created", "expires", "id", "succeeded"})
+"""Members that stand in another column, or are times in seconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-from orchestrator.control.arguments import FormArgument, list_arguments, render_types
+from orchestrator.control.arguments import list_arguments
 from orchestrator.control.markup import (
     escape_text,
     render_badge,
@@ -16,6 +16,7 @@ from orchestrator.control.markup import (
     render_value,
 )
 from orchestrator.control.rooms.calls import render_call_list
+from orchestrator.control.rooms.fields import render_field
 from orchestrator.control.rooms.place import Place
 from registry.calls.invocations import CallQuery
 from registry.errors import RowNotFound
@@ -24,7 +25,6 @@ from registry.store import Store
 from registry.trust import EXEMPT_SUCCESSES, Standing
 
 MAX_TOOLS = 500
-MAX_OPTION = 60
 HISTORY = 10
 
 
@@ -116,7 +116,7 @@ def render_try_form(store: Store, place: Place) -> str:
     """A form with a field for each argument. Raises RowNotFound."""
     entry, tool = find_tool(store, place)
     arguments = list_arguments(tool.definition.get("inputSchema"))
-    fields = "".join(map(_render_field, arguments)) or "<p>It takes no arguments.</p>"
+    fields = "".join(map(render_field, arguments)) or "<p>It takes no arguments.</p>"
     read = tool.access == "read"
     word = "Call it" if read else "Prepare the request"
     told = (
@@ -134,44 +134,6 @@ def render_try_form(store: Store, place: Place) -> str:
         f"<small>{told}</small></div><output></output></form>"
     )
     return render_section("Try it", form)
-
-
-def _render_field(argument: FormArgument) -> str:
-    name = escape(argument.name)
-    shown = escape_text(argument.name, 80)
-    star = ' <b class="needed">required</b>' if argument.required else ""
-    kind = render_types(argument.types)
-    about = escape_text(argument.description, 400)
-    return (
-        f"<label><span><code>{shown}</code> <small>{escape_text(kind, 80)}</small>{star}</span>"
-        f"{_render_input(argument, name)}<small>{about}</small></label>"
-    )
-
-
-def _render_input(argument: FormArgument, name: str) -> str:
-    needed = " required" if argument.required else ""
-    if choices := _list_choices(argument):
-        options = "".join(
-            f'<option value="{escape(text)}">{escape_text(text.strip(_QUOTE), MAX_OPTION)}</option>'
-            for text in choices
-        )
-        return f'<select data-field="{name}"{needed}><option value=""></option>{options}</select>'
-    hint = f' placeholder="{escape_text(argument.sample, 60)}"' if argument.sample else ""
-    if argument.types & {"object", "array"}:
-        return (
-            f'<textarea data-field="{name}" rows="3" spellcheck="false"{hint}{needed}></textarea>'
-        )
-    mode = ' inputmode="decimal"' if argument.types and argument.types <= _NUMERIC else ""
-    return f'<input data-field="{name}" maxlength="20000"{mode}{hint}{needed}>'
-
-
-_NUMERIC = frozenset({"integer", "number", "null"})
-_QUOTE = '"'
-
-
-def _list_choices(argument: FormArgument) -> tuple[str, ...]:
-    truth = argument.types - {"null"} == {"boolean"}
-    return argument.choices or (("true", "false") if truth else ())
 
 
 def render_schema(store: Store, place: Place) -> str:

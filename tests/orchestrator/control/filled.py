@@ -8,8 +8,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from orchestrator.approvals.accounts import SOURCES
+from orchestrator.approvals.granting import add_source, allow_host, find_declared_uses
+from orchestrator.approvals.secrets import store_secret
+from orchestrator.approvals.signing_key import open_key
+from orchestrator.settings import Settings
+from orchestrator.tasks.model import Question
+from orchestrator.tasks.run.questions import (
+    build_choice,
+    build_confirmation,
+    build_missing,
+    build_need,
+    build_plan_question,
+    build_source,
+    encode_question,
+)
 from registry.approvals.rules import ApprovalRule, Condition
-from registry.models import Approval, Invocation, Job, build_entry
+from registry.models import Approval, DocumentationSource, Invocation, Job, build_entry
+from registry.secrets.vault import Secret, open_vault
 from registry.servers.bundles import Bundles
 from registry.store import Store
 from sandbox.bundle.apispec import Access
@@ -117,6 +133,23 @@ REPORTS = (
 )
 
 
+EXCHANGE = {
+    "request": {
+        "method": "GET",
+        "url": "https://api.example/zones?page=1",
+        "headers": [["accept", "application/json"]],
+        "body": "",
+    },
+    "response": {
+        "status": 200,
+        "headers": [["content-type", "application/json"], ["x-request-id", "01HZX0V3J6"]],
+        "body": '{"zones": [{"name": "example.org", "ttl": 3600}, {"name": "example.net"}]}',
+    },
+    "attempts": 1,
+    "elapsed_ms": 9.4,
+}
+
+
 def _build_approvals(now: float) -> tuple[Approval, ...]:
     create = WireRequest(
         "POST",
@@ -182,7 +215,7 @@ def _make_calls(first: int, end: int, version: int, now: float, count: int) -> I
             arguments={"page": number},
             task="list the zones of the account" if number % 3 else "",
             result={"zones": ["example.org", "example.net"]},
-            exchanges=({"request": {"method": "GET", "url": "https://api.example/zones"}},),
+            exchanges=(EXCHANGE,),
         )
 
 
@@ -205,3 +238,49 @@ def _add_jobs(store: Store, now: float) -> None:
         step = {"id": "s1", "task": "list", "tool": "dns.list_zones", "state": "done"}
         result = {"state": "called", **called, "result": text, "steps": [step]}
         store.jobs.finish(task.id, taken.attempt, "done", result, now - 298)
+    _ask(store, "4f00ba4200000003", "show the records of the zone", CHOICE, now - 30)
+
+
+_CANDIDATES = (
+    {"tool": "dns.get_zone", "description": "One zone with its records."},
+    {"tool": "dns.list_zones", "description": "List all zones of the account, by page."},
+)
+CHOICE = build_choice("s1", 0, "show the records of the zone", _CANDIDATES)
+CONFIRMATION = build_confirmation(
+    "s1", 0, "dns.create_zone", "write", {"name": "example.org", "ttl": 60}, ["The TTL is a guess."]
+)
+MISSING = build_missing("s1", 0, "dns.get_zone", ONE, {}, ["zone", "ttl"], "")
+SOURCE = build_source("s1", 0, "water the plants")
+PLAN = build_plan_question(
+    0, [{"id": "s1", "task": "list zones"}, {"id": "s2", "task": "delete one", "after": ["s1"]}], {}
+)
+
+
+def _ask(store: Store, id: str, task: str, question: Question, now: float) -> None:
+    """A task run that waits for the answer to a question."""
+    store.jobs.create(Job(id, "do", {"task": task}, now, now))
+    claimed = store.jobs.claim(id, "p", now)
+    assert claimed is not None
+    need = build_need(question, id)
+    result = {"state": "asking", "run": id, **encode_question(question, id), "steps": []}
+    store.drafts.park_job(id, claimed.attempt, result, now, need.text, need, "asking")
+
+
+def ask_question(store: Store, question: Question, id: str = "j1") -> Job:
+    """The same, as the test's own run."""
+    _ask(store, id, "do something", question, time.time())
+    return store.jobs.get(id)
+
+
+def fill_grants(settings: Settings, store: Store, pin: str) -> None:
+    """Sources, hosts and secrets that the person with this PIN allowed."""
+    signer = open_key(settings, pin, time.time()).signer
+    assert signer is not None
+    vault = open_vault(settings)
+    vault.put(SOURCES, "docs", Secret("the-value-of-docs"))
+    url = "https://api.example/openapi.json"
+    source = DocumentationSource(url, "X-Api-Key", "docs")
+    add_source(store.grants, source, "terminal", signer)
+    allow_host(store.grants, "localhost:8081", "page", signer)
+    uses = find_declared_uses(store.servers, Bundles(settings.home, store.servers), "dns", "token")
+    store_secret(store, vault, "dns", "token", "the-value-of-the-token", uses, "page", signer)

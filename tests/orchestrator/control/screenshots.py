@@ -2,6 +2,7 @@
 
 ./scripts/screenshots FOLDER
 ./scripts/screenshots --docs       # those of the README and the documentation, into docs/
+./scripts/screenshots --layout     # where the landmarks are, into layout.json beside this file
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ from orchestrator.approvals.sending import Sending
 from orchestrator.control.rooms.place import ROOMS, build_address
 from orchestrator.control.server import ControlPlane
 from orchestrator.settings import load_settings
+from registry.secrets.pin import set_pin
 from registry.store import Store
-from tests.orchestrator.control.filled import fill_store
+from tests.orchestrator.control.filled import fill_grants, fill_store
+from tests.orchestrator.control.layout import measure_layout, save_layouts
 from tests.orchestrator.plane import BEARER, TOKEN, listening
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
+PIN = "correct horse"
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 LOOKS = {"light": ("light", WIDE), "dark": ("dark", WIDE), "phone": ("light", NARROW)}
+ROOM_PLACES = tuple((room, build_address(room)) for room in ROOMS)
 PLACES = (
-    *((room, build_address(room)) for room in ROOMS),
+    *ROOM_PLACES,
     ("server", build_address("servers", "dns")),
     ("tool", build_address("servers", "dns") + "?tool=create_zone"),
     ("version", build_address("servers", "dns") + "?version=2"),
@@ -49,10 +54,13 @@ def open_room(page: Page, origin: str, path: str) -> None:
 def running(state: str) -> Iterator[tuple[str, Store]]:
     """A control plane of a new home; its link to log in."""
     with tempfile.TemporaryDirectory() as home:
-        settings = load_settings({"TOOLWRIGHT_HOME": f"{home}/home"})
+        own = {"TOOLWRIGHT_HOME": f"{home}/home", "TOOLWRIGHT_VAULT_KEY_FILE": f"{home}/key"}
+        settings = load_settings(own)
         with Store.open(settings.database_url, "pictures") as store:
             if state != "empty":
+                set_pin(settings.pin, PIN, cost=2**4)
                 fill_store(store)
+                fill_grants(settings, store, PIN)
             if state == "frozen":
                 store.processes.freeze(time.time(), "ann", "a key leaked")
             control = ControlPlane(settings, store, TOKEN, lambda: 0, send=lambda _: Sending(True))
@@ -99,15 +107,42 @@ def take_pictures_for_docs(browser: Browser, folder: Path) -> None:
             page.screenshot(path=folder / f"{name}.png")
 
 
+def write_layouts(browser: Browser) -> None:
+    """Measure where the landmarks of every room are, for `test_layout.py`."""
+    layouts = {}
+    with running("full") as (url, _), browser.new_context(viewport=WIDE) as context:
+        page = context.new_page()
+        page.goto(log_in(url))
+        origin = page.evaluate("location.origin")
+        for name, path in PLACES:
+            page.set_viewport_size(WIDE)
+            open_room(page, origin, path)
+            for look, size in (("wide", WIDE), ("phone", NARROW)):
+                page.set_viewport_size(size)
+                layouts[f"{look} {name}"] = measure_layout(page)
+                # As the test does, so that the second look is measured with it all open.
+                open_all(page)
+    save_layouts(layouts)
+
+
+def open_all(page: Page) -> None:
+    """Open what is folded."""
+    page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+
+
 def main() -> None:
     is_docs = sys.argv[1] == "--docs"
     folder = DOCS if is_docs else Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
+    if sys.argv[1] != "--layout":
+        folder.mkdir(parents=True, exist_ok=True)
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        (take_pictures_for_docs if is_docs else take_pictures)(browser, folder)
+        if sys.argv[1] == "--layout":
+            write_layouts(browser)
+        else:
+            (take_pictures_for_docs if is_docs else take_pictures)(browser, folder)
         browser.close()
 
 

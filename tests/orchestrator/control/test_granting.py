@@ -14,7 +14,7 @@ from orchestrator.settings import Settings
 from registry.secrets.vault import Secret, open_vault
 from registry.store import Store
 from tests.orchestrator.conftest import PIN
-from tests.orchestrator.control.filled import fill_store
+from tests.orchestrator.control.filled import fill_grants, fill_store
 from tests.orchestrator.plane import Plane, log_in
 
 VALUE = "the-value-of-the-token"
@@ -102,3 +102,57 @@ def test_the_forms_work_for_the_page_that_showed_them_alone(plane: Plane, store:
     body = {"url": SOURCE, "pin": PIN}
     answer = plane.ask("POST", "/sources", headers=browser.headers, json=body)
     assert (answer.status_code, store.grants.find_sources()) == (403, ())
+
+
+def test_a_source_and_its_host_are_removed_without_the_pin_and_a_secret_with_it(
+    settings: Settings, store: Store, plane: Plane
+) -> None:
+    fill_store(store, 9)
+    fill_grants(settings, store, PIN)
+    room = read_room(settings, store)
+    for path in ("/sources/remove", "/grants/remove", "/secrets/remove"):
+        assert f'data-post="{path}"' in room
+    told = plane.ask("POST", "/sources/remove", json={"url": SOURCE}).json()["told"]
+    assert told == f"{SOURCE} is removed."
+    host = {"origin": "api.example:443", "kind": "host"}
+    assert plane.ask("POST", "/grants/remove", json=host).status_code == 200
+    consents = open_grants(SignedPolicy(store, build_authority(settings)))
+    assert (consents.find_sources(), consents.find_hosts()) == ((), {"localhost:8081"})
+    assert consents.find_private_hosts() == {"localhost:8081"}
+    again = plane.ask("POST", "/grants/remove", json=host).json()["told"]
+    assert again == "There was no api.example:443."
+    secret = {"server": "dns", "name": "token"}
+    for pin in ("", "wrong"):
+        assert plane.ask("POST", "/secrets/remove", json={**secret, "pin": pin}).status_code == 403
+    assert open_vault(settings).get("dns", "token") is not None
+    answer = plane.ask("POST", "/secrets/remove", json={**secret, "pin": PIN})
+    assert answer.json()["told"] == "dns.token is removed."
+    assert open_vault(settings).list_names() == ((SOURCES, "docs"),)
+    assert consents.find_secret_uses("dns", "token") == frozenset()
+    kinds = {row.kind for row in store.audit.find(20)}
+    assert kinds >= {"source.removed", "grant.removed", "secret.remove"}
+
+
+def test_what_is_no_grant_of_ours_is_not_removed(
+    settings: Settings, store: Store, plane: Plane
+) -> None:
+    fill_store(store, 9)
+    fill_grants(settings, store, PIN)
+    before = store.grants.find_grants()
+    for path, body in (
+        ("/grants/remove", {"origin": "localhost:8081", "kind": "everything"}),
+        ("/sources/remove", {"url": "localhost:8081"}),
+        ("/secrets/remove", {"server": "dns", "name": "no_such", "pin": PIN}),
+        ("/secrets/remove", {"server": "sealed", "name": "token", "pin": PIN}),
+    ):
+        assert plane.ask("POST", path, json=body).status_code == 400
+    assert store.grants.find_grants() == before
+    assert len(open_vault(settings).list_names()) == 2
+
+
+def test_a_host_is_allowed_with_the_pin(settings: Settings, store: Store, plane: Plane) -> None:
+    body = {"host": "LocalHost:8081", "pin": PIN}
+    for change, status in (({"pin": "wrong"}, 403), ({"host": "no host"}, 400), ({}, 200)):
+        assert plane.ask("POST", "/hosts", json={**body, **change}).status_code == status
+    consents = open_grants(SignedPolicy(store, build_authority(settings)))
+    assert consents.find_private_hosts() == {"localhost:8081"}

@@ -132,7 +132,7 @@ def test_what_is_always_allowed_is_shown_and_revoked(
     rule = ApprovalRule("r1", "dns", "create_zone", 1, "", only, now, now + 60, 3, "me", waiting.id)
     store.rules.add(rule)
     enter(page, "/rooms/approvals")
-    section = page.get_by_role("region", name="Rules")
+    section = page.get_by_role("region", name="Always allowed")
     expect(section).to_contain_text("used 0 of 3")
     section.get_by_role("button", name="Revoke").click()
     expect(section).to_contain_text("Nothing.")
@@ -143,21 +143,24 @@ def test_a_task_is_sent_watched_and_its_end_shown(page: Page, store: Store) -> N
     start = psutil.Process().create_time()
     store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
     enter(page, "/rooms/ask")
-    page.get_by_label("Do", exact=True).fill("list the zones")
+    page.get_by_label("What is to be done?").fill("list the zones")
     page.get_by_role("button", name="Do it").click()
-    expect(page.locator("#done")).to_contain_text("queued")
+    run = page.locator("#runs details.run").first
+    expect(run.locator("summary")).to_contain_text("queued")
+    expect(page.get_by_label("What is to be done?")).to_have_value("")
     (job,) = store.jobs.find("queued")
     claimed = store.jobs.claim(job.id, "w", time.time())
     assert claimed is not None
     store.jobs.update_progress(
         job.id, claimed.attempt, time.time(), stage="route", message="looking"
     )
-    expect(page.locator("#done")).to_contain_text("looking")
+    expect(run).to_contain_text("looking")
     given = {"content": [{"type": "text", "text": f"two zones {MARKUP}"}]}
     call = {"call": "c1", "trust": "", "rule": "", "cause": "", "failure": None}
     result = {"state": "called", **call, "result": given}
     store.jobs.finish(job.id, claimed.attempt, "done", result, time.time())
-    expect(page.locator("#done")).to_have_text(f"two zones {MARKUP}")
+    expect(run.locator(".answer")).to_have_text(f"two zones {MARKUP}")
+    expect(run.get_by_role("button", name="Do it again")).to_be_visible()
 
 
 def test_a_result_of_a_server_on_probation_can_be_marked_wrong(
@@ -168,7 +171,7 @@ def test_a_result_of_a_server_on_probation_can_be_marked_wrong(
     enter(page, "/rooms/servers/dns?tool=list_zones")
     page.locator("#definition summary").click()
     uses = page.locator("#uses")
-    uses.get_by_role("button", name="This result is wrong").click()
+    uses.get_by_role("button", name="Mark wrong").click()
     expect(uses).to_contain_text("marked wrong")
     expect(page.locator("#definition")).to_have_attribute("open", "")
     assert store.calls.get("c1").disputed

@@ -298,7 +298,7 @@ def test_what_the_page_shows_of_a_request_is_text_and_never_markup(
     store.approvals.add_pending(replace(waiting, id="hostile", wire=wire, reason=markup))
     waiting_now = log_in(plane).read_events()["waiting"]
     assert waiting_now.count("<h3>dns.create_zone") == 2
-    assert waiting_now.count("&lt;script&gt;") == 6
+    assert waiting_now.count("&lt;script&gt;") == 7
     assert "<script" not in "".join(log_in(plane).read_events().values())
 
 
