@@ -82,7 +82,9 @@ def render_facts(facts: Iterable[tuple[str, str]]) -> str:
 
 def render_badge(word: str, kind: str = "") -> str:
     """A state or level as a coloured word, in the colour of `kind` where that is another one."""
-    return f'<span class="badge {escape(kind or word)}">{escape(word)}</span>'
+    named = kind or word
+    colour = f" {named}" if named.isascii() and named.isalpha() else ""
+    return f'<span class="badge{colour}">{escape_text(word, 40)}</span>'
 
 
 def render_value(value: Any, most: int = MAX_VALUE) -> str:

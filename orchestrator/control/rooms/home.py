@@ -90,9 +90,13 @@ def render_day(store: Store, now: float) -> str:
     figures = "".join(
         f'<a class="figure" href="{address}"><b>{figure}</b> {told}</a>'
         for figure, told, address in (
-            (f"{good + bad:,}{more}", "calls", build_address("calls")),
+            (
+                f"{good + bad:,}{more}",
+                "call" if good + bad == 1 else "calls",
+                build_address("calls"),
+            ),
             (f"{bad:,}{more}", "failed", build_address("calls") + "?outcome=failed"),
-            (len(servers), "servers", build_address("servers")),
+            (len(servers), "server" if len(servers) == 1 else "servers", build_address("servers")),
             (trusted, "trusted", build_address("servers")),
             (held, "quarantined", build_address("servers")),
         )

@@ -22,7 +22,7 @@ from sandbox.wire.exchange import WireRequest
 from tests.functional.home import until
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.control.conftest import SECONDS
-from tests.orchestrator.control.filled import fill_store
+from tests.orchestrator.control.filled import CHOICE, MISSING, ask_question, fill_grants, fill_store
 from tests.orchestrator.plane import Plane
 from tests.registry.samples import REPORTS, entry
 
@@ -214,3 +214,48 @@ def test_a_phone_shows_it_without_scrolling_sideways(
     box = page.locator("#approve-long").bounding_box()
     assert box is not None
     assert box["height"] >= 38
+
+
+def test_a_place_on_the_page_is_not_taken_for_the_key(page: Page) -> None:
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#main"
+    page.reload()
+    expect(page.locator("#link")).to_have_text("live")
+
+
+def test_what_is_typed_and_where_stays_while_a_part_is_shown_anew_and_is_answered_by_keyboard(
+    page: Page, store: Store
+) -> None:
+    start = psutil.Process().create_time()
+    store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
+    ask_question(store, MISSING)
+    enter(page, "/rooms/ask")
+    page.locator("#run-j1 [data-field=zone]").fill("example.com")
+    for _ in range(3):
+        page.keyboard.press("ArrowLeft")
+    ask_question(store, CHOICE, "j2")
+    expect(page.locator("#run-j2 form.question")).to_be_visible()
+    page.keyboard.type("a.")
+    expect(page.locator("#run-j1 [data-field=zone]")).to_have_value("example.a.com")
+    page.keyboard.press("Tab")
+    page.keyboard.type("60")
+    page.keyboard.press("Enter")
+    expect(page.locator("#run-j1 summary").first).to_contain_text("queued")
+    (kept,) = store.jobs.get("j1").request["answers"].values()
+    assert kept["arguments"] == {"zone": "example.a.com", "ttl": 60}
+
+
+def test_a_grant_is_taken_away_in_two_steps_by_keyboard(
+    page: Page, store: Store, settings: Settings
+) -> None:
+    fill_store(store, 9)
+    fill_grants(settings, store, PIN)
+    enter(page, "/rooms/sources")
+    page.get_by_label("Remove localhost:8081").focus()
+    page.keyboard.press("Enter")
+    assert len(store.grants.find_grants("host")) == 2
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#told")).to_have_text("localhost:8081 is removed.")
+    assert [grant.origin for grant in store.grants.find_grants("host")] == ["api.example:443"]
