@@ -67,14 +67,12 @@ async def take_up_edits(edits: EditWatcher, kill_switch: KillSwitch) -> None:
 
 
 async def watch_descriptions(drift: Drift, kill_switch: KillSwitch) -> None:
-    """Descriptions of APIs, one at a time, each once a day; and repairs that are to be tried
-    again.
-    """
+    """Descriptions of APIs, each once a day; and repairs that are to be tried again."""
     while True:
         await asyncio.sleep(DRIFT_SECONDS)
         if not kill_switch.engaged:
             with _log_errors("looking at an API's description"):
-                await drift.check_next()
+                await drift.check_due()
                 await asyncio.to_thread(drift.healing.retry_repair)
 
 

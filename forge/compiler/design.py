@@ -32,6 +32,7 @@ from forge.naming import (
 from forge.schemas import media
 from forge.schemas.concise import SchemaShortener
 from forge.schemas.projection import Projection
+from forge.schemas.walk import Memo
 from forge.text import extract_first_sentence, sanitize_prose, shorten_text
 from sandbox.bundle.apispec import APISpec, Operation, Parameter, SecurityScheme
 from sandbox.bundle.credential import Credential, CredentialPlace, TokenEndpoint
@@ -125,7 +126,10 @@ def build_credential(scheme: SecurityScheme, operations: Iterable[Operation] = (
 def _build_tools(api: APISpec) -> tuple[ToolSpec, ...]:
     names, grouped = name_tools(api.operations), group_operations(api)
     schemas = SchemaBudget(
-        Projection(api.schemas, "request"), Projection(api.schemas, "response"), SchemaShortener()
+        Projection(api.schemas, "request"),
+        Projection(api.schemas, "response"),
+        SchemaShortener(),
+        Memo(lambda parameter: build_argument_schema(parameter, api.schemas)),
     )
     drafts = [_draft_tool(api, operation, schemas) for operation in api.operations]
     fitting = (limits for limits in LIMITS[:-1] if is_within_total(drafts, schemas, limits))
@@ -141,7 +145,7 @@ def _draft_tool(api: APISpec, operation: Operation, schemas: SchemaBudget) -> To
     arguments = tuple(map(ToolArgument, name_arguments(free), free))
     body = _choose_body(api, operation, {argument.name for argument in arguments})
     pages = paging.detect_paging(api, operation)
-    takes = [build_argument_schema(argument.parameter, api.schemas) for argument in arguments]
+    takes = [schemas.build_argument(argument.parameter) for argument in arguments]
     if body is not None:
         described = operation.body.description if operation.body else ""
         takes.append(build_body_schema(body.media, body.kind, described, api.schemas))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from forge.compiler import paging
@@ -19,6 +19,7 @@ from forge.schemas.projection import (
     resolve_schema,
 )
 from forge.schemas.tolerance import admit_null, relax_list_bounds
+from forge.schemas.walk import Memo
 from sandbox.bundle.apispec import MediaType, Operation, Parameter, Schema
 from sandbox.bundle.model import Paging
 
@@ -57,7 +58,11 @@ class SchemaBudget:
     request: Projection
     response: Projection
     brevity: SchemaShortener
+    build_argument: Memo[[], Schema]
     limits: tuple[int, int] = LIMITS[0]
+    mark_place: Memo[[str], Schema] = field(default_factory=lambda: Memo(_mark_place))
+    admit_null: Memo[[], Schema] = field(default_factory=lambda: Memo(admit_null))
+    relax_list_bounds: Memo[[], Schema] = field(default_factory=lambda: Memo(relax_list_bounds))
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def build_input_schema(
         required += [body.name] * body.required
     places = [f"{a.parameter.location}:{a.parameter.name}" for a in arguments] + ["body"]
     chosen = allowed.request.select_schemas(draft.takes, allowed.limits[0])
-    placed = map(_mark_place, chosen.schemas, places)
+    placed = map(allowed.mark_place, chosen.schemas, places)
     root: dict[str, Any] = {
         "type": "object",
         "properties": {
@@ -144,10 +149,11 @@ def build_output_schema(
     """
     chosen = allowed.response.select_schemas(draft.gives, allowed.limits[1])
     if draft.paging:
-        defs = {name: relax_list_bounds(part) for name, part in chosen.defs.items()}
-        chosen = replace(chosen, schemas=tuple(map(relax_list_bounds, chosen.schemas)), defs=defs)
-    kinds = tuple(map(admit_null, chosen.schemas))
-    defs = {name: admit_null(part) for name, part in chosen.defs.items()}
+        relax = allowed.relax_list_bounds
+        defs = {name: relax(part) for name, part in chosen.defs.items()}
+        chosen = replace(chosen, schemas=tuple(map(relax, chosen.schemas)), defs=defs)
+    kinds = tuple(map(allowed.admit_null, chosen.schemas))
+    defs = {name: allowed.admit_null(part) for name, part in chosen.defs.items()}
     known = bool(kinds) and True not in kinds
     body: Schema = {} if not known else kinds[0] if len(kinds) == 1 else {"anyOf": list(kinds)}
     root = {

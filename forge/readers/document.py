@@ -34,6 +34,8 @@ _BYTE_ORDER_MARKS = (
 )
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_ESCAPE = re.compile(r"\\[uU]0*[dD][89a-fA-F]")
+"""As JSON and YAML write it."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +137,7 @@ def parse_value(content: bytes, name: str) -> tuple[Any, tuple[DocumentProblem, 
         raise DocumentEmpty(name)
     repeated: list[tuple[dict[str, Any], str]] = []
     value = _parse_text(text, name, repeated)
-    _check_depth(value, name)
-    if "\\u" in text and _has_surrogates(value):
+    if _SURROGATE_ESCAPE.search(text) and _has_surrogates(value):
         value = _replace_surrogates(value)
         problems += (DocumentProblem(name, "", "half a surrogate pair was replaced by U+FFFD"),)
     return value, problems + _locate_repeated(value, name, repeated)
@@ -147,7 +148,7 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
     if text.lstrip()[:1] in ("{", "["):
         _check_count(text, name)
         try:
-            return _parse_json(text, repeated)
+            return _parse_json(text, name, repeated)
         except RecursionError as error:
             raise DocumentTooLarge(name, f"it nests deeper than {MAX_DEPTH} levels") from error
         except ValueError as error:
@@ -159,6 +160,7 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
         return {curl.KEY: text}
     try:
         value = parse_yaml(_CONTROLS.sub(" ", text), repeated, MAX_DEPTH, MAX_VALUES)
+        _check_depth(value, name)
     except BoundExceeded as error:
         raise error.to_document_error(name) from error
     except (yaml.YAMLError, ValueError) as error:
@@ -169,7 +171,36 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
     return {curl.KEY: text} if isinstance(value, str) and curl.has_curl_command(text) else value
 
 
-def _parse_json(text: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:
+def _parse_json(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:
+    value = _load_json(text)
+    # To look at the keys of each object takes longer than all the rest of parsing.
+    if _check_depth(value, name) != _count_keys(text):
+        value = _load_json_noting_repeated(text, repeated)
+    return value
+
+
+def _load_json(text: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    return json.loads(
+        text,
+        object_pairs_hook=hook,
+        parse_float=_parse_finite,
+        parse_constant=lambda _: None,
+        strict=False,
+    )
+
+
+def _count_keys(text: str) -> int:
+    """The keys that a JSON text writes; -1 where that takes more than searching for substrings.
+
+    A quotation mark before a colon ends a key, unless it is escaped and so in the middle of a
+    string.
+    """
+    if any(odd in text for odd in _ODD_KEY_ENDS):
+        return -1
+    return sum(text.count(end) - text.count("\\" + end) for end in _KEY_ENDS)
+
+
+def _load_json_noting_repeated(text: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) != len(pairs):
@@ -177,13 +208,7 @@ def _parse_json(text: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:
             repeated.extend((made, key) for key in made if keys.count(key) > 1)
         return made
 
-    return json.loads(
-        text,
-        object_pairs_hook=mapping,
-        parse_float=_parse_finite,
-        parse_constant=lambda _: None,
-        strict=False,
-    )
+    return _load_json(text, mapping)
 
 
 def _check_count(text: str, name: str) -> None:
@@ -218,18 +243,18 @@ def _decode_text(content: bytes, name: str) -> tuple[str, tuple[DocumentProblem,
         )
 
 
-def _check_depth(value: Any, name: str) -> None:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [child for item in level for child in _list_children(item)]
-        if not level:
-            return
+def _check_depth(value: Any, name: str) -> int:
+    """Return how many pairs all mappings have. Raises DocumentTooLarge beyond MAX_DEPTH levels."""
+    pairs, level = 0, [value]
+    for _ in range(MAX_DEPTH + 1):
+        mappings = [item for item in level if type(item) is dict]
+        lists = [item for item in level if type(item) is list]
+        if not mappings and not lists:
+            return pairs
+        pairs += sum(map(len, mappings))
+        level = [child for item in mappings for child in item.values() if type(child) in _DEEPER]
+        level += [child for item in lists for child in item if type(child) in _DEEPER]
     raise DocumentTooLarge(name, f"it nests deeper than {MAX_DEPTH} levels")
-
-
-def _list_children(value: Any) -> list[Any]:
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [item for item in items if isinstance(item, _CONTAINERS)]
 
 
 def _has_surrogates(value: Any) -> bool:
@@ -298,5 +323,7 @@ def _format_megabytes(size: int) -> str:
     return f"{size / 1_000_000:.0f} MB"
 
 
-_CONTAINERS = (dict, list)
+_DEEPER = frozenset({dict, list})
+_KEY_ENDS = ('":', '" :')
+_ODD_KEY_ENDS = ("\n:", "\r:", "\t:", "  :", '\\\\":', '\\\\" :')
 _LIMIT = f", more than {MAX_BYTES // (1024 * 1024)} MiB"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
-from forge.schemas.walk import PREFIX, is_leaf, rebuild_schema
+from forge.schemas.walk import PREFIX, Memo, is_leaf, rebuild_schema
 from forge.text import extract_first_sentence
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import parts
@@ -19,16 +20,19 @@ MAX_INLINED = 3_000
 MAX_INLINED_DEPTH = 6
 MAX_DEFS = 24
 """Of more definitions none is put in its place."""
+_SHARED = ("properties", "$defs")
+"""What holds the schemas that several tools have."""
+_NOTHING: Mapping[str, Schema] = MappingProxyType({})
 _NOTES = frozenset({"description", "title", "examples", "default", "deprecated", "x-in"})
 
 
 class SchemaShortener:
-    """Makes schemas concise. What is known of a definition that several share is found out once, so
-    the definitions it is given must not change.
+    """Makes schemas concise. What is known of a property or definition that several share is found
+    out once, so these must not change.
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, _SchemaFacts] = {}
+        self._find_facts = Memo(_SchemaFacts)
 
     def shorten_schema(self, root: Mapping[str, Any]) -> dict[str, Any]:
         """The schema with definitions that are used once in their place, and with shorter prose.
@@ -38,27 +42,28 @@ class SchemaShortener:
         definitions all stay where they are: little is won there.
         """
         made = self._inline_single_uses(root)
-        defs: Mapping[str, Schema] = made.get("$defs", {})
-        own = _SchemaFacts({key: value for key, value in made.items() if key != "$defs"})
-        known = [own, *map(self._find_facts, defs.values())]
+        named = {key: made[key] for key in _SHARED if key in made}
+        own = _SchemaFacts({**made, **dict.fromkeys(named, _NOTHING)})
+        facts = {
+            key: {name: self._find_facts(schema) for name, schema in schemas.items()}
+            for key, schemas in named.items()
+        }
+        known = [own, *(part for parts in facts.values() for part in parts.values())]
         if not any(part.has_prose for part in known):
             return made
         limit = _choose_limit(known)
-        kept = {name: self._find_facts(schema).trim_prose(limit) for name, schema in defs.items()}
-        return {**_to_mapping(own.trim_prose(limit)), **({"$defs": kept} if kept else {})}
-
-    def _find_facts(self, schema: Schema) -> _SchemaFacts:
-        found = self._known.get(id(schema))
-        if found is None or found.schema is not schema:
-            found = self._known[id(schema)] = _SchemaFacts(schema)
-        return found
+        trimmed = {
+            key: {name: part.trim_prose(limit) for name, part in parts.items()}
+            for key, parts in facts.items()
+        }
+        return {**_to_mapping(own.trim_prose(limit)), **trimmed}
 
     def _inline_single_uses(self, root: Mapping[str, Any]) -> dict[str, Any]:
         defs: Mapping[str, Schema] = root.get("$defs", {})
-        if len(defs) > MAX_DEFS:
+        if not defs or len(defs) > MAX_DEFS:
             return dict(root)
-        counts = Counter(_list_links(root))
-        for schema in defs.values():
+        counts = Counter(_list_links({**root, "properties": _NOTHING}))
+        for schema in (*root.get("properties", _NOTHING).values(), *defs.values()):
             counts.update(self._find_facts(schema).links)
         once = {
             name

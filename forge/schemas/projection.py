@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
 from forge.schemas.tolerance import relax_schema
-from forge.schemas.walk import PREFIX, list_references, rebuild_schema
+from forge.schemas.walk import PREFIX, Memo, list_references, rebuild_schema
 from forge.text import shorten_text
 from sandbox.bundle.apispec import Schema
-from sandbox.schemas.keywords import parts
+from sandbox.schemas.keywords import HOLDERS, parts
 
 Direction = Literal["request", "response"]
 MAX_TEXT = 300
@@ -22,7 +22,9 @@ MAX_OUTLINED = 8
 """How deep alternatives of alternatives are looked into for their type."""
 _PROSE = frozenset({"title", "description", "examples", "default", "deprecated"})
 _FLAGS = frozenset({"readOnly", "writeOnly", "xml"})
+_NOT_IN_RESPONSES = _PROSE | _FLAGS
 _NAMING_PROPERTIES = frozenset({"allOf", "properties", "required"})
+_WITH_PARTS = HOLDERS | _NAMING_PROPERTIES
 _CHOICES = ("anyOf", "oneOf")
 _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
 
@@ -55,13 +57,15 @@ class Projection:
         self._sizes: dict[str, int] = {}
         self._flags: dict[str, bool] = {}
         self._outlines: dict[tuple[str, bool], Schema] = {}
-        self._reached: dict[
-            tuple[int, int], tuple[tuple[Schema, ...], tuple[list[str], int, bool]]
-        ] = {}
+        self._find_reach = Memo(self._collect_nearest)
+        self._project_root = Memo(self._project_for_direction)
+        self._project_simple = Memo(self._keep_keywords)
+        self._list_root_references = Memo(list_references)
+        self._measure_root = Memo(_measure_json)
 
     def project_roots(self, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
         """The schemas projected, without the definitions that they refer to."""
-        return tuple(map(self._project_for_direction, schemas))
+        return tuple(map(self._project_root, schemas))
 
     def measure_selection(self, roots: tuple[Schema, ...], limit: int) -> int:
         """The `size` of what `select` makes of them."""
@@ -83,22 +87,16 @@ class Projection:
         }
         return SchemaSelection(tuple(map(keep, roots)), defs, limit, whole=False)
 
-    def _find_reach(self, roots: tuple[Schema, ...], limit: int) -> tuple[list[str], int, bool]:
-        """What `_nearest` finds, looked for once."""
-        known = self._reached.get((id(roots), limit))
-        if known is None or known[0] is not roots:
-            known = self._reached[id(roots), limit] = roots, self._collect_nearest(roots, limit)
-        return known[1]
-
     def _collect_nearest(
         self, roots: tuple[Schema, ...], limit: int
     ) -> tuple[list[str], int, bool]:
         """The names in reach, nearest first, as far as the limit goes, the size of the selection
         and whether all of them are in it.
         """
-        left = limit - _measure_json(roots)
+        # The brackets of a list, and a comma between each two of its items.
+        left = limit - 2 - max(0, len(roots) - 1) - sum(map(self._measure_root, roots))
         names: dict[str, None] = {}
-        wave = sorted(set().union(*map(list_references, roots)))
+        wave = sorted(set().union(*map(self._list_root_references, roots)))
         whole = left >= 0
         while wave:
             fitting = []
@@ -236,23 +234,30 @@ class Projection:
     def _project_schema(self, schema: Schema, inherited: frozenset[str] = frozenset()) -> Schema:
         if not isinstance(schema, dict):
             return schema
+        if _WITH_PARTS.isdisjoint(schema):
+            return self._project_simple(schema)
         hidden = inherited
         if not _NAMING_PROPERTIES.isdisjoint(schema):
             hidden = inherited | self._find_hidden(schema)
-        kept = {key: value for key, value in schema.items() if key not in _FLAGS}
+        kept = self._keep_keywords(schema)
         if hidden:
             kept = _remove_properties(kept, hidden)
-        if self._direction == "response":
-            kept = {key: value for key, value in kept.items() if key not in _PROSE}
-        elif len(kept.get("description", "")) > MAX_TEXT:
-            kept["description"] = shorten_text(kept["description"], MAX_TEXT)
-        if self._direction == "request" and kept.get("format") == "binary":
-            kept.setdefault("contentEncoding", "base64")
         together = kept.pop("allOf", None)
         made = rebuild_schema(kept, self._project_schema)
         if together is not None:
             made["allOf"] = [self._project_schema(part, hidden) for part in together]
         return made
+
+    def _keep_keywords(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """The keywords that this direction needs, their parts not yet projected."""
+        if self._direction == "response":
+            return {key: value for key, value in schema.items() if key not in _NOT_IN_RESPONSES}
+        kept = {key: value for key, value in schema.items() if key not in _FLAGS}
+        if len(kept.get("description", "")) > MAX_TEXT:
+            kept["description"] = shorten_text(kept["description"], MAX_TEXT)
+        if kept.get("format") == "binary":
+            kept.setdefault("contentEncoding", "base64")
+        return kept
 
     def _find_hidden(self, schema: Mapping[str, Any]) -> frozenset[str]:
         """The properties of an object, in all its parts, that this direction does not carry."""

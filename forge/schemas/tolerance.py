@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from forge.schemas.walk import rebuild_schema
 from sandbox.bundle.apispec import Schema
+from sandbox.schemas.keywords import HOLDERS
 
 _PRESENCE = frozenset(
     "required dependentRequired dependentSchemas minProperties maxProperties "
@@ -17,6 +18,7 @@ _PRESENCE = frozenset(
 )
 _OF_ONE_PAGE = frozenset({"maxItems", "uniqueItems"})
 _CLOSED = frozenset({"additionalProperties", "unevaluatedProperties", "unevaluatedItems"})
+_CHANGED = HOLDERS | _PRESENCE
 
 
 def relax_schema(schema: Schema) -> Schema:
@@ -24,7 +26,7 @@ def relax_schema(schema: Schema) -> Schema:
 
     Branches that only differ in what they require overlap then, so `oneOf` becomes `anyOf`.
     """
-    if not isinstance(schema, dict):
+    if not isinstance(schema, dict) or _CHANGED.isdisjoint(schema):
         return schema
     kept = {
         key: value

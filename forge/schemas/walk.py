@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import BRANCHES, COMBINING, HOLDERS, convert_held, parts
 
 PREFIX = "#/$defs/"
 _IN_PLACE_ONE = ("not", "if", "then", "else")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Memo(Generic[P, T]):
+    """A function that is asked again and again about the same objects, which are never changed:
+    what it makes of each is made once. Equal objects that are not the same are not known again.
+    """
+
+    def __init__(self, make: Callable[Concatenate[Any, P], T]) -> None:
+        self._make = make
+        self._known: dict[tuple[Any, ...], tuple[Any, T]] = {}
+
+    def __call__(self, value: Any, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (id(value), *args)
+        known = self._known.get(key)
+        if known is None:
+            # The object is kept, so that no other one gets its id.
+            known = self._known[key] = value, self._make(value, *args, **kwargs)
+        return known[1]
 
 
 def is_leaf(schema: Mapping[str, Any]) -> bool:
@@ -21,12 +41,12 @@ def rebuild_schema(
     schema: Mapping[str, Any], convert: Callable[[Schema], Schema]
 ) -> dict[str, Any]:
     """The schema with each direct part converted, made sound where a part became true."""
+    made = dict(schema)
     if HOLDERS.isdisjoint(schema):
-        return dict(schema)
-    made = {
-        key: convert_held(key, value, convert) if key in HOLDERS else value
-        for key, value in schema.items()
-    }
+        return made
+    for key, value in schema.items():
+        if key in HOLDERS:
+            made[key] = convert_held(key, value, convert)
     return make_sound(made)
 
 

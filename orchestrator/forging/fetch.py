@@ -15,6 +15,7 @@ from sandbox.wire.redaction import Redaction
 
 MAX_REDIRECTS = 4
 FETCH_SECONDS = 20.0
+_PLAIN = frozenset({"accept", "content-type", "if-none-match", "if-modified-since"})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -48,9 +49,8 @@ class GuardedFetch:
 
 
 def _build_redaction(headers: Headers) -> Redaction:
-    """Removes the values of all headers that say no media type, and what stands behind a scheme's
-    name.
+    """Removes the values of all headers that may hold a credential, and what stands behind a
+    scheme's name.
     """
-    plain = ("accept", "content-type")
-    values = [value for name, value in headers if name.lower() not in plain]
+    values = [value for name, value in headers if name.lower() not in _PLAIN]
     return Redaction(part for value in values for part in (value, value.rpartition(" ")[2]))

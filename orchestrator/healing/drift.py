@@ -24,31 +24,43 @@ from sandbox.errors import Frozen
 from sandbox.wire.exchange import Headers, find_header
 
 MAX_VALIDATOR = 500
+DUE_AT_ONCE = 200
+LANES = 8
+"""How many descriptions are looked at at the same time."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
 class Drift:
-    """Watches the descriptions that servers were compiled from. One look costs one request."""
+    """Watches the descriptions that servers were compiled from. One look costs one request, which
+    names the validators of the last answer.
+    """
 
     store: Store
     forge: Forge
     healing: Healing
     now: Callable[[], float] = time.time
 
-    async def check_next(self, interval: float = DAY) -> str:
-        """Look at one description whose last look is longer ago than `interval` seconds, and open
-        a repair where its server would be another. The server's name, "" where none is due.
+    async def check_due(self, interval: float = DAY) -> int:
+        """Look at the descriptions whose last look is longer ago than `interval` seconds, some at a
+        time and at most DUE_AT_ONCE, and open repairs where their servers would be others. Returns
+        how many were due.
         """
-        name = await asyncio.to_thread(
-            self.store.descriptions.find_due_server, self.now(), interval
+        names = await asyncio.to_thread(
+            self.store.descriptions.find_due_servers, self.now(), interval, DUE_AT_ONCE
         )
-        entry = await asyncio.to_thread(self.store.servers.get, name) if name else None
-        if entry is None:
-            return ""
-        await self.check_description(entry, interval)
-        return entry.name
+        waiting = iter(names)
+
+        async def check() -> None:
+            for name in waiting:
+                entry = await asyncio.to_thread(self.store.servers.get, name)
+                await self.check_description(entry, interval)
+
+        async with asyncio.TaskGroup() as lanes:
+            for _ in range(LANES):
+                lanes.create_task(check())
+        return len(names)
 
     async def check_description(self, entry: Entry, interval: float = DAY) -> None:
         """Look at a server's description, unless that was done within `interval` seconds."""
@@ -61,11 +73,14 @@ class Drift:
     async def _store_check(self, entry: Entry, known: WatchedDescription) -> None:
         """Store what the description is now, and act where it says something else."""
         try:
-            bundle = await asyncio.to_thread(self.forge.shelf.load_bundle, entry)
             seen = await self._fetch_state(entry, known)
-            before = known.digest or bundle.provenance.source_digest
-            changed = seen.digest not in ("", before)
-            self.store.descriptions.store_check(seen, self.now(), entry.name, changed)
+            if seen.digest in ("", known.digest):
+                # A bundle is read where something may have changed: it is the larger part of a look.
+                await self._store(seen, entry, False)
+                return
+            bundle = await asyncio.to_thread(self.forge.shelf.load_bundle, entry)
+            changed = seen.digest != (known.digest or bundle.provenance.source_digest)
+            await self._store(seen, entry, changed)
             if changed and await self._has_changed(entry, bundle):
                 reason = "its API's description changed"
                 self.healing.queue_description_repair(entry.name, reason)
@@ -73,8 +88,12 @@ class Drift:
             raise
         except KNOWN_FAILURES as error:
             log.info("a description cannot be looked at", server=entry.name, reason=str(error))
-            trouble = replace(known, problem=str(error)[:2000])
-            self.store.descriptions.store_check(trouble, self.now(), entry.name, False)
+            await self._store(replace(known, problem=str(error)[:2000]), entry, False)
+
+    async def _store(self, seen: WatchedDescription, entry: Entry, changed: bool) -> None:
+        await asyncio.to_thread(
+            self.store.descriptions.store_check, seen, self.now(), entry.name, changed
+        )
 
     async def _fetch_state(self, entry: Entry, known: WatchedDescription) -> WatchedDescription:
         """The description's validators and digest; those known where it was not modified."""

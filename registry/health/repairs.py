@@ -216,9 +216,9 @@ class DescriptionTable(Repository):
         with self._database.read() as connection:
             return _find_description(connection, source)
 
-    def find_due_server(self, now: float, interval: float) -> str:
-        """The name of a compiled server in use whose description was not checked for `interval`
-        seconds; "" where there is none.
+    def find_due_servers(self, now: float, interval: float, most: int) -> tuple[str, ...]:
+        """The names of compiled servers in use whose description was not checked for `interval`
+        seconds, at most so many.
         """
         entries, versions, watched = tables.entries, tables.versions, tables.watched
         recent = select(watched.c.source).where(watched.c.checked > now - interval)
@@ -235,10 +235,10 @@ class DescriptionTable(Repository):
                 & versions.c.source.not_in(recent)
             )
             .order_by(entries.c.name)
-            .limit(1)
+            .limit(most)
         )
         with self._database.read() as connection:
-            return connection.execute(query).scalar() or ""
+            return tuple(connection.execute(query).scalars())
 
     def claim_check(self, source: str, now: float, interval: float) -> WatchedDescription | None:
         """Claim the next check of a source, so that no other process makes it. None where the last

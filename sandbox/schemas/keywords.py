@@ -43,7 +43,9 @@ def parts(schema: Schema) -> Sequence[Schema]:
         return ()
     found: list[Schema] = []
     for key, value in schema.items():
-        if key in HOLDERS:
+        if key in ONE:
+            found.append(value)
+        elif key in HOLDERS:
             found += [part for _, part in held(key, value)]
     return found
 
@@ -57,7 +59,7 @@ def held(key: str, value: Any) -> Iterable[tuple[str | int | None, Any]]:
         return ((None, value),)
     if key in MANY and isinstance(value, list):
         return enumerate(value)
-    if key in _BY_NAME and isinstance(value, Mapping):
+    if key in _BY_NAME and (type(value) is dict or isinstance(value, Mapping)):
         return value.items()
     return ()
 
@@ -68,7 +70,7 @@ def convert_held(key: str, value: Any, convert: Callable[[Any], Any]) -> Any:
         return convert(value)
     if key in MANY and isinstance(value, list):
         return [convert(part) for part in value]
-    if key in _BY_NAME and isinstance(value, Mapping):
+    if key in _BY_NAME and (type(value) is dict or isinstance(value, Mapping)):
         return {name: convert(part) for name, part in value.items()}
     return value
 

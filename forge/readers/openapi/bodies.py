@@ -68,6 +68,8 @@ def read_responses(context: ReaderContext, operation: Node) -> tuple[Response, .
     """Read the documented responses; an invalid one is reported and left out."""
     made: dict[str, Response] = {}
     node = operation.get("responses")
+    is_swagger = context.dialect == "2.0"
+    produced = _list_media_types(context, operation, "produces") if is_swagger else ()
     for code, written in node.list_items():
         status = "default" if code.lower() == "default" else code.strip().upper()
         if status != "default" and not _STATUS.match(status):
@@ -78,12 +80,14 @@ def read_responses(context: ReaderContext, operation: Node) -> tuple[Response, .
         except UnresolvedReference as error:
             reason = f"{error.problem.reason}; no content is expected of it"
             context.problems.add(written.to_problem(reason))
-            found = Node({}, written.file, written.pointer)
-        made[status] = _read_response(context, found, status, operation)
+            found = Node({}, written.file, written.place)
+        made[status] = context.read_once(_read_response, found, status, produced)
     return tuple(made.values())
 
 
-def _read_response(context: ReaderContext, node: Node, status: str, operation: Node) -> Response:
+def _read_response(
+    context: ReaderContext, node: Node, status: str, produced: tuple[str, ...]
+) -> Response:
     description = sanitize_prose(node.get("description").value, 200)
     headers = tuple(name.lower() for name, _ in node.get("headers").list_items()[:MAX_HEADERS])
     if context.dialect != "2.0":
@@ -92,9 +96,9 @@ def _read_response(context: ReaderContext, node: Node, status: str, operation: N
     if at.value is None:
         return Response(status, description, headers=headers)
     schema = context.schemas.convert(at)
-    kinds = _list_media_types(context, operation, "produces")
+    kinds = produced
     if isinstance(at.value, dict) and at.value.get("type") == "file":
-        kinds = kinds or ("application/octet-stream",)
+        kinds = produced or ("application/octet-stream",)
     content = tuple(MediaType(kind, schema) for kind in kinds or ("application/json",))
     return Response(status, description, content, headers)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import marshal
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 from forge.readers.document import DocumentProblem
 from forge.readers.openapi.references import Node, References
@@ -12,6 +13,10 @@ from forge.readers.openapi.schemas import SchemaConverter
 
 Dialect = Literal["2.0", "3.0", "3.1"]
 MAX_PROBLEMS = 1000
+MAX_REPEATED = 20_000
+"""Bytes of a part of a document beyond which what was read of it is not kept."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class OperationSkipped(Exception):
@@ -24,13 +29,18 @@ class OperationSkipped(Exception):
 
 @dataclass
 class ProblemLog:
-    """The problems found so far, without duplicates; beyond MAX_PROBLEMS they are only counted."""
+    """The problems found so far, without duplicates; beyond MAX_PROBLEMS they are only counted.
+
+    `added` counts how often one was added, known or not.
+    """
 
     found: dict[DocumentProblem, None] = field(default_factory=dict)
     omitted: int = 0
+    added: int = 0
 
     def add(self, problem: DocumentProblem) -> None:
         """Add a problem unless it is known."""
+        self.added += 1
         if problem in self.found or len(self.found) < MAX_PROBLEMS:
             self.found[problem] = None
         else:
@@ -60,3 +70,27 @@ class ReaderContext:
     believed: bool = True
     served: bool = False
     prefix: str = ""
+    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
+
+    def read_once(
+        self,
+        read: Callable[Concatenate[ReaderContext, Node, P], T],
+        node: Node,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Return `read(self, node, …)`, for nodes with equal values what it made of the first one.
+
+        Descriptions repeat themselves: three of four parameters stand in the same words elsewhere.
+        What has a problem is read at each of its places, since the problem names the place.
+        """
+        text = marshal.dumps(node.value, 2)
+        key = (read, node.file, text, args)
+        if key in self._known:
+            return cast(T, self._known[key])
+        before = self.problems.added + self.schemas.conjunctions
+        made = read(self, node, *args, **kwargs)
+        is_plain = self.problems.added + self.schemas.conjunctions == before
+        if is_plain and len(text) <= MAX_REPEATED:
+            self._known[key] = made
+        return made

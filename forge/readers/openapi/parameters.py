@@ -59,7 +59,8 @@ def collect_parameters(context: ReaderContext, path_item: Node, operation: Node)
                 reason = f"{error.problem.reason}; the parameter is left out"
                 context.problems.add(node.to_problem(reason))
                 continue
-            name, location = found.get("name").value, found.get("in").value
+            written = found.value if isinstance(found.value, dict) else {}
+            name, location = written.get("name"), written.get("in")
             if isinstance(name, str | int | float) and isinstance(location, str) and name != "":
                 merged[str(name), location] = found
             else:
@@ -95,7 +96,8 @@ def read_parameters(
         elif (location, name.lower()) not in credentials and not (
             location == "header" and name.lower() in _NOT_PARAMETERS
         ):
-            made[location, name] = _read_parameter(context, node, cast(Location, location), name)
+            place = cast(Location, location)
+            made[location, name] = context.read_once(_read_parameter, node, place, name)
     for name in placeholders:
         made.setdefault(
             ("path", name),
@@ -136,7 +138,7 @@ def read_collection_style(node: Node, location: str) -> tuple[Style, bool]:
 def extract_simple_schema(node: Node) -> Node:
     """Return the schema keywords that a Swagger 2.0 parameter, header or form field has itself."""
     kept = {key: value for key, value in node.value.items() if key in _SCHEMA_KEYS}
-    return Node(kept, node.file, node.pointer)
+    return Node(kept, node.file, node.place)
 
 
 def _find_unusable_reason(location: str, name: str, placeholders: Collection[str]) -> str:

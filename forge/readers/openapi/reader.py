@@ -204,7 +204,7 @@ def _iterate_operations(context: ReaderContext) -> Iterator[tuple[str, Node, str
         own = item
         if item is not written:
             beside = {key: value for key, value in written.value.items() if key != "$ref"}
-            own = Node({**item.value, **beside}, item.file, item.pointer)
+            own = Node({**item.value, **beside}, item.file, item.place)
         for method in METHODS:
             if own.value.get(method) is not None:
                 yield path, own, method, own.get_child(method)

@@ -24,21 +24,37 @@ _NAMING = (("$id", ""), ("$self", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", ""})
 
 
+Place = tuple[Any, ...]
+"""Where a value stands: its parent's place and its key in that; empty for the whole file."""
+
+
 class Node(NamedTuple):
-    """A value of a document and its place: the file and a JSON pointer into it."""
+    """A value of a document and where it stands: the file, and the place in it.
+
+    Hardly a place is ever written, so its pointer is made when it is asked for.
+    """
 
     value: Any
     file: str
-    pointer: str
+    place: Place = ()
+
+    @property
+    def pointer(self) -> str:
+        """The JSON pointer to the place (RFC 6901)."""
+        tokens, place = [], self.place
+        while place:
+            place, key = place
+            tokens.append("/" + escape_token(key))
+        return "".join(reversed(tokens))
 
     def get_child(self, key: str | int) -> Node:
         """Return the value under a key. Raises KeyError or IndexError."""
-        return Node(self.value[key], self.file, f"{self.pointer}/{escape_token(key)}")
+        return Node(self.value[key], self.file, (self.place, key))
 
     def get(self, key: str) -> Node:
         """Return the value under a key of a mapping; a node of None where there is none."""
         value = self.value.get(key) if isinstance(self.value, dict) else None
-        return Node(value, self.file, f"{self.pointer}/{escape_token(key)}")
+        return Node(value, self.file, (self.place, key))
 
     def list_items(self) -> list[tuple[str, Node]]:
         """Return the members of a mapping, without extensions (`x-…`); none where it is none."""
@@ -82,7 +98,7 @@ class References:
         self._found: dict[tuple[str, str], Node] = {}
         self._nesting = 0
         self._bytes = len(document.content)
-        self.root = Node(document.root, document.url or document.name, "")
+        self.root = Node(document.root, document.url or document.name)
         self.problems: list[DocumentProblem] = []
 
     def resolve_node(self, node: Node) -> Node:
@@ -123,7 +139,7 @@ class References:
             ) from error
 
     def _resolve_pointer(self, file: str, fragment: str) -> Node:
-        return self._walk_pointer(Node(self._roots[file], file, ""), fragment)
+        return self._walk_pointer(Node(self._roots[file], file), fragment)
 
     def _walk_pointer(self, node: Node, fragment: str) -> Node:
         if fragment and not fragment.startswith("/"):
@@ -160,7 +176,7 @@ class References:
         """
         if file not in self._anchors:
             found: dict[str, Node] = {}
-            waiting = [Node(self._roots[file], file, "")]
+            waiting = [Node(self._roots[file], file)]
             while waiting:
                 node = waiting.pop()
                 if isinstance(node.value, dict):

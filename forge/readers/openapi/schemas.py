@@ -6,6 +6,7 @@ becomes `#/$defs/NAME`; recursion is kept.
 
 from __future__ import annotations
 
+import marshal
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from typing import Any
 from forge.readers.document import DocumentProblem
 from forge.readers.openapi.conflicts import find_conflict, merge_parts
 from forge.readers.openapi.keywords import INVALID, VALUES
-from forge.readers.openapi.references import Node, References, UnresolvedReference
+from forge.readers.openapi.references import Node, Place, References, UnresolvedReference
 from forge.schemas.walk import PREFIX, cut_reference, find_endless_references, make_sound
 from forge.text import sanitize_line
 from sandbox.bundle.apispec import Schema
@@ -30,6 +31,10 @@ _ANNOTATIONS = (
     "readOnly",
     "writeOnly",
 )
+_OF_DIALECTS = frozenset(
+    "items exclusiveMinimum exclusiveMaximum const enum example discriminator".split()
+)
+"""What dialects write in different ways."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -40,12 +45,16 @@ class SchemaConverter:
         self, references: References, siblings: bool, report: Callable[[DocumentProblem], None]
     ) -> None:
         """`siblings`: whether keywords beside a `$ref` count (from OpenAPI 3.1 on)."""
-        self._references, self._siblings, self._report = references, siblings, report
-        self._names: dict[tuple[str, str], str] = {}
+        self._references, self._siblings, self._add_problem = references, siblings, report
+        self._reported = 0
+        self._names: dict[tuple[str, Place], str] = {}
         self._taken: dict[str, int] = {}
         self._waiting: deque[tuple[str, Node]] = deque()
         self._defs: dict[str, Schema] = {}
         self._joint: list[tuple[Node, dict[str, Any]]] = []
+        self._simple: dict[bytes, Schema] = {}
+        self.conjunctions = 0
+        """How many schemas with `allOf` were converted: they may be repaired at their place."""
 
     def convert(self, node: Node, depth: int = 0) -> Schema:
         """Return the schema at a node; True (any value) where it cannot be used."""
@@ -61,10 +70,30 @@ class SchemaConverter:
         reference = value.get("$ref", value.get("$dynamicRef"))
         if isinstance(reference, str):
             return self._convert_reference(node, reference, depth)
+        if HOLDERS.isdisjoint(value):
+            return self._convert_simple(node, value)
         made = self._convert_keywords(node, depth)
         if "allOf" in made:
+            self.conjunctions += 1
             self._joint.append((node, made))
         return _allow_null(value, made)
+
+    def _convert_simple(self, node: Node, value: dict[str, Any]) -> Schema:
+        """Convert a schema without parts. Three of four stand in the same words elsewhere; those
+        are one object, which is never changed.
+        """
+        text = marshal.dumps(value, 2)
+        if text in self._simple:
+            return self._simple[text]
+        before = self._reported
+        made = _allow_null(value, self._convert_keywords(node, 0))
+        if self._reported == before:
+            self._simple[text] = made
+        return made
+
+    def _report(self, problem: DocumentProblem) -> None:
+        self._reported += 1
+        self._add_problem(problem)
 
     def collect_named_schemas(self) -> dict[str, Schema]:
         """Return every schema that a reference named so far, by its NAME in `#/$defs/NAME`.
@@ -75,11 +104,11 @@ class SchemaConverter:
         while self._waiting:
             name, node = self._waiting.popleft()
             self._defs[name] = self.convert(node)
-        places = {name: place for place, name in self._names.items()}
+        places = {name: Node(None, *place) for place, name in self._names.items()}
         for name, other in find_endless_references(self._defs):
             self._defs[name] = cut_reference(self._defs[name], other)
             reason = f"the schema is made of {other!r}, which is made of it; that part is left out"
-            self._report(DocumentProblem(*places[name], reason))
+            self._report(places[name].to_problem(reason))
         self._merge_conflicting()
         return self._defs
 
@@ -114,7 +143,7 @@ class SchemaConverter:
         return _allow_null(node.value, {**link, "description": text} if text else link)
 
     def _assign_name(self, target: Node) -> str:
-        place = (target.file, target.pointer)
+        place = (target.file, target.place)
         if place not in self._names:
             name = base = _derive_name(target)
             while name in self._taken:
@@ -168,6 +197,8 @@ class SchemaConverter:
 
     def _convert_dialect(self, node: Node, made: dict[str, Any]) -> dict[str, Any]:
         value = node.value
+        if _OF_DIALECTS.isdisjoint(value) and made.get("type") != "file":
+            return make_sound(made)
         if isinstance(made.get("items"), list):
             made["prefixItems"] = made.pop("items")
             if isinstance(value.get("additionalItems"), dict | bool):
