@@ -279,7 +279,7 @@ class ConfigNotUnderstood(OrchestratorError):
         self.reason = reason
         super().__init__(
             f"{path} is not understood ({reason}). Mend it, or use --print and add the server by "
-            "hand. Nothing was changed."
+            "hand; nothing was changed."
         )
 
 
