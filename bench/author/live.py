@@ -140,13 +140,11 @@ def _build_environment(given: Mapping[str, str], home: Path, tasks: int) -> dict
 
 async def _forge_task(app: App, task: Task, client: Client | None) -> LiveForge:
     started = time.perf_counter()
-    order = {"task": task.text, "name": task.name}
+    order = {"task": task.text, "name": task.name, "source": NO_SOURCE}
     if client is None:
         job = await _forge_by_endpoint(app, {**order, "author": "openai"})
     else:
-        job = await _forge_by_client(
-            app, client, {**order, "author": "sampling", "source": NO_SOURCE}
-        )
+        job = await _forge_by_client(app, client, {**order, "author": "sampling"})
     wrong = None
     if job.state == "done":
         entry = app.store.servers.get(str(order["name"]))

@@ -6,7 +6,8 @@ https://platform.openai.com/docs/api-reference/chat/object and .../chat/streamin
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,18 +76,20 @@ async def read_stream(chunks: AsyncIterator[bytes], most: int) -> ChatMessage:
     `most` bytes, or a text of more letters.
     """
     parts = _StreamParts()
-    async for line in _split_lines(chunks, most):
-        if not line.startswith(b"data:"):
-            continue
-        data = line[5:].strip()
-        if data == DONE:
-            parts.ended = True
-            break
-        parts.add_event(parse_object(data))
-        if parts.error:
-            break
-        if parts.size > most:
-            raise BodyTooLong(most)
+    # What is left early is closed at once, not when it is collected.
+    async with aclosing(_split_lines(chunks, most)) as lines:
+        async for line in lines:
+            if not line.startswith(b"data:"):
+                continue
+            data = line[5:].strip()
+            if data == DONE:
+                parts.ended = True
+                break
+            parts.add_event(parse_object(data))
+            if parts.error:
+                break
+            if parts.size > most:
+                raise BodyTooLong(most)
     return parts.build_message()
 
 
@@ -135,7 +138,7 @@ class _StreamParts:
         )
 
 
-async def _split_lines(chunks: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
+async def _split_lines(chunks: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes]:
     """Lines, each ended by LF or CR LF. Raises BodyTooLong for one of more than `most` bytes."""
     rest = b""
     async for chunk in chunks:

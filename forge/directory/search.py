@@ -7,6 +7,7 @@ of what it is about are claims of strangers: each counts once, however often it 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -47,6 +48,10 @@ COMPUTING = frozenset(
 )
 """Verbs of tasks that need no service; only by a name one is meant then, and an abbreviation such
 as IBAN is what is computed rather than a name, unless it stands behind a word such as "with".
+"""
+_SIGNATURE = re.compile(r"\b[a-z][a-z0-9_]{0,60}\([a-z0-9_, =]{0,200}\)")
+"""A function that a task wants, such as `check_iban(text)`: its name is none of a service's, and
+what is told by signatures is to be written.
 """
 _OPENERS = frozenset(
     "a an build can could create function i it make me need of please server small that to tool "
@@ -101,12 +106,13 @@ def find_services(task: str, k: int, directory: Directory) -> tuple[FoundService
     """The services that a task may mean, at most `k`, best first: those that it names, and only
     where it names none those that fit it. Pure; work is bounded by the index.
     """
-    spoken = _split_cased(task[:MAX_TASK])
+    task = task[:MAX_TASK]
+    spoken = _split_cased(_SIGNATURE.sub(" ", task))
     said = _read_words(spoken)
     if not said:
         return ()
     words_said = {word.lower() for word in spoken}
-    computing = _is_computing(spoken)
+    computing = _SIGNATURE.search(task) is not None or _is_computing(spoken)
     scores, worths = _score_topics(said, directory)
     named = _find_named(spoken, said, directory, computing)
     rank = {n: 10.0 * len(words) + scores.get(n, 0.0) for n, words in named.items()}

@@ -68,6 +68,7 @@ def test_a_service_is_found_by_its_name(task: str, wanted: str) -> None:
         "Write a tool that validates IBANs",
         "check whether an IBAN is valid",
         "normalize the IBANs of a list",
+        "A tool `check_iban(text)` that says whether the digits of an IBAN are right",
     ],
 )
 def test_what_only_computes_means_no_service_that_is_called_like_its_subject(task: str) -> None:
