@@ -15,6 +15,7 @@ from orchestrator.control.markup import (
     render_section,
     render_time,
 )
+from orchestrator.control.rooms.place import build_address
 from orchestrator.views import render_task_result
 from registry.jobs.jobs import JobTable
 from registry.jobs.model_usage import ModelUsageTable
@@ -83,4 +84,8 @@ def _render_answer(job: Job) -> str:
     if job.state != "done" or not isinstance(job.result, Mapping):
         return f"<p>{escape_text(job.message)}</p>" if job.message else ""
     text = join_texts(render_task_result(job.result).get("content"))
-    return f"<pre>{escape_text(text, ANSWER_LETTERS)}</pre>"
+    shown = f"<pre>{escape_text(text, ANSWER_LETTERS)}</pre>"
+    if job.result.get("state") == "pending":
+        address = escape(build_address("approvals"))
+        shown += f'<p><a href="{address}">Look at the request and decide it</a></p>'
+    return shown
