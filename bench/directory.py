@@ -1,13 +1,14 @@
 """Every description of the directory of public APIs: compiled, and proved by sampling.
 
-    python -m bench.directory [--package TARBALL] [--prove 40] [--operations 3]
+    python -m bench.directory [--package TARBALL] [--compile 0] [--prove 40] [--operations 3]
         [--engine wasm|docker|none] [--fastmcp FASTMCP/bin/python --beside 40]
 
-Without a tarball npm fetches the package that the index names. All descriptions are compiled, one
-line a failure: what does not compile, and what gives fewer tools than it has operations, with the
-first reason. `--prove` of them, spread evenly (0: all), then go through the static and the mock
-stage with so many operations each, those that show the most. `--beside` of them are also read by
-FastMCP, in a process each as ours. Ends with status 1 where anything fails.
+Without a tarball npm fetches the package that the index names. `--compile` of the descriptions,
+spread evenly (0: all), are compiled, one line a failure: what does not compile, and what gives
+fewer tools than it has operations, with the first reason. `--prove` of them, chosen likewise, then
+go through the static and the mock stage with so many operations each, those that show the most.
+`--beside` of them are also read by FastMCP, in a process each as ours. Ends with status 1 where
+anything fails.
 """
 
 from __future__ import annotations
@@ -73,10 +74,11 @@ def compile_description(identity: str, content: bytes) -> Compilation:
     return compile_document(parse_document(content, identity), name="sample", base_url=NOWHERE)
 
 
-def compile_all(tarball: Path) -> Totals:
-    """Compile all; a line a failure."""
+def compile_sample(tarball: Path, count: int) -> Totals:
+    """Compile so many, or all for 0; a line a failure."""
     totals = Totals()
-    for identity, content in read_members(tarball):
+    members = read_sample(tarball, count) if count else read_members(tarball)
+    for identity, content in members:
         started = time.process_time()
         tools, reason = 0, ""
         try:
@@ -186,6 +188,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--package", type=Path)
+    parser.add_argument("--compile", type=int, default=0)
     parser.add_argument("--prove", type=int, default=40)
     parser.add_argument("--operations", type=int, default=3)
     parser.add_argument("--engine", choices=("docker", "wasm", "none"), default="wasm")
@@ -197,7 +200,7 @@ def main() -> None:
         tarball = asked.package or fetch_package(Path(scratch))
         with tarball.open("rb") as file:
             check_integrity(file, load_directory().package)
-        totals = compile_all(tarball)
+        totals = compile_sample(tarball, asked.compile)
         print(
             f"{totals.compiled} of {totals.descriptions} descriptions with operations, "
             f"{totals.tools} tools, {totals.megabytes:.0f} MB in {totals.seconds:.0f} s of CPU; "

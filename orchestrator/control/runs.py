@@ -115,8 +115,11 @@ def _render_end(job: Job) -> str:
         return f"<p>{escape_text(job.message)}</p>" if job.message else ""
     if _is_without_tool(job.result):
         return render_empty(NO_TOOL, "toolwright forge URL")
-    answer = render_task_result(job.result)
-    return render_answer(answer, f"run-{job.id}", ANSWER_LETTERS)
+    shown = render_answer(render_task_result(job.result), f"run-{job.id}", ANSWER_LETTERS)
+    if job.result.get("state") == "pending":
+        address = escape(build_address("approvals"))
+        shown += f'<p><a href="{address}">Look at the request and decide it</a></p>'
+    return shown
 
 
 NO_TOOL = "No registered server can do this, and nothing was done. Have one made of an API:"

@@ -23,6 +23,7 @@ from orchestrator.tasks.reading.units import (
     Unit,
 )
 from orchestrator.tasks.routing import words as w
+from orchestrator.tasks.routing.european import begins_request
 from registry.search.words import STOP_WORDS
 from sandbox import exactjson
 
@@ -383,6 +384,9 @@ def _scan_names(text: str) -> Iterable[Value]:
     for found in _NAME.finditer(text):
         start, end = found.span()
         said = found.group()
+        if not text[:start].strip(" \t\n¿¡") and begins_request(said.split()[0]):
+            _, _, rest = said.partition(" ")
+            start, said = end - len(rest), rest
         while said and said.split()[0].lower().strip("'\u2019") in _NO_NAMES:
             shorter = said.split(None, 1)
             rest = shorter[1] if len(shorter) > 1 else ""

@@ -242,6 +242,15 @@ def detect_lexicon(sentences: Sequence[Sentence], *, opened: bool = False) -> Le
     return found if most > english or tied else None
 
 
+_LEADING = frozenset().union(*(x.data | x.reading | x.writing | x.making for x in LEXICONS))
+
+
+def begins_request(word: str) -> bool:
+    """Whether a question or an order of one of the languages begins with a word: `Combien`."""
+    folded = _fold(word.lower())
+    return folded in _LEADING and folded not in ENGLISH
+
+
 def classify_european(said: Sentence, known: Lexicon) -> TaskIntent:
     """The kind of a sentence in a language."""
     words = [part for word in said.words for part in _fold(word).split("-") if part]

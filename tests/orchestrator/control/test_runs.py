@@ -170,3 +170,10 @@ def test_what_a_run_asks_is_a_form_that_names_the_question(store: Store, kind: s
     assert 'data-post="/jobs/j1/answer"' in html
     assert f'name="question" value="s1.{kind}.1"' in html
     assert "<img" not in html
+
+
+def test_a_run_that_ended_with_a_waiting_write_links_to_the_approvals(store: Store) -> None:
+    wire = {"method": "POST", "url": "https://api.example/zones"}
+    pending = {"state": "pending", "approval": "a1", "why": "a write", "request": wire}
+    html = shown(store, run("j1", pending), run("j2"))
+    assert html.count('href="/rooms/approvals"') == 1
