@@ -111,6 +111,12 @@ class CommandGroup(click.Group):
         name = str(args[0])
         if name in COMMANDS or name in HIDDEN or name.startswith("-"):
             return super().resolve_command(context, args)
+        if name == "help":
+            context.fail(
+                f"Write `toolwright {args[1] if args[1:] else ''} --help`.".replace("  ", " ")
+            )
+        if name == "version":
+            context.fail("Write `toolwright --version`, or `toolwright versions SERVER`.")
         # Loaded for this alone; every command would wait for it.
         near = importlib.import_module("difflib").get_close_matches(name, COMMANDS, 3, 0.5)
         meant = f" Did you mean {' or '.join(near)}?" if near else ""
