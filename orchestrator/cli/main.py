@@ -112,9 +112,8 @@ class CommandGroup(click.Group):
         if name in COMMANDS or name in HIDDEN or name.startswith("-"):
             return super().resolve_command(context, args)
         if name == "help":
-            context.fail(
-                f"Write `toolwright {args[1] if args[1:] else ''} --help`.".replace("  ", " ")
-            )
+            about = "".join(f"{each} " for each in args[1:2] if each in COMMANDS)
+            context.fail(f"Write `toolwright {about}--help`.")
         if name == "version":
             context.fail("Write `toolwright --version`, or `toolwright versions SERVER`.")
         # Loaded for this alone; every command would wait for it.
@@ -145,4 +144,6 @@ def toolwright(context: click.Context, /, as_json: bool, **_: Any) -> None:
     if context.invoked_subcommand is not None and as_json:
         raise click.UsageError(f"Write --json behind {context.invoked_subcommand}.")
     if context.invoked_subcommand is None:
-        importlib.import_module("orchestrator.cli.commands.overview").show_overview(as_json)
+        with WorkingLine("loading", as_json):
+            overview = importlib.import_module("orchestrator.cli.commands.overview")
+        overview.show_overview(as_json)
