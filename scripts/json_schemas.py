@@ -128,7 +128,7 @@ CALL = shape(
     started=moment("When it began."),
     latency_ms=number("Milliseconds."),
     failure=maybe(shape({"status": maybe(whole())}, kind=text(), message=text())),
-    cause=maybe({"type": "object", "required": ["kind", "text"]}),
+    cause=maybe({"type": "object", "required": ["kind", "reason"]}),
     difference=maybe({"type": "object"}),
     arguments={"type": "object"},
     result=anything("The server's result, an MCP tool result."),

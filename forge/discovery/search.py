@@ -258,6 +258,8 @@ class _Search:
             return min(self._challenges, key=_rank_challenge)
         if not self._answers:
             reason = self._unreachable or self.ended or "it gave no answer"
+            # The message names the address already.
+            reason = reason.rpartition(" could not be reached: ")[2]
             raise SourceUnreachable(self._source.location, reason)
         # Reading the first words of pages takes long, and a search that finds tells of none.
         tried = tuple(

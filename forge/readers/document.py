@@ -32,6 +32,8 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_NAMELESS = 'in "<unicode string>", '
+"""What PyYAML calls a document that it got as a text."""
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(r"\\[uU]0*[dD][89a-fA-F]")
@@ -166,7 +168,7 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
     except (yaml.YAMLError, ValueError) as error:
         if curl.has_curl_command(text):
             return {curl.KEY: text}
-        reason = json_error or f"not YAML: {' '.join(str(error).split())}"
+        reason = json_error or f"not YAML: {' '.join(str(error).replace(_NAMELESS, 'at ').split())}"
         raise DocumentUnreadable(name, reason[:300]) from error
     return {curl.KEY: text} if isinstance(value, str) and curl.has_curl_command(text) else value
 

@@ -27,6 +27,7 @@ from registry.approvals.rules import RuleTable
 from registry.errors import ApprovalDamaged
 from registry.models import Approval
 from registry.store import Store
+from sandbox.sanitize import clean_text
 
 LONG_TEXT, LONG_LINES = 2_000, 24
 """What is taken for more than a terminal shows at once."""
@@ -101,7 +102,7 @@ def _print_decision(
     rules: RuleTable, approval: Approval, decided: DecisionResult, sending: Sending
 ) -> None:
     if decided.refused:
-        print_text(decided.refused, "red")
+        err.print(Text(clean_text(decided.refused), style="red"))
         return
     if sending.frozen:
         print_text("Everything is frozen: nothing is sent before `toolwright unfreeze`.", "yellow")

@@ -82,7 +82,9 @@ class StoredId(click.ParamType[str]):
         found = [each for kind in self.kinds for each in _find_stored(kind, text)] if text else []
         if text in found:
             return text
-        if len(text) < MIN_PREFIX or not found:
+        if len(text) < MIN_PREFIX and found:
+            raise NotStored(str(AmbiguousId(_show(text), found[:5])))
+        if not found:
             raise NotStored(str(NothingNamed(self.name, _show(value), [], _LISTED[self.kinds[0]])))
         if len(found) > 1:
             raise NotStored(str(AmbiguousId(_show(text), found[:5])))

@@ -37,7 +37,7 @@ def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
     elif job.state == "waiting":
         if with_brief and awaits_draft(job):
             print_text(f"{_pending(job).brief}\n")
-        print_text(f"{job.message}\nTo go on:", "yellow")
+        print_text(f"{_describe_wait(job)}\nTo go on:", "yellow")
         for way in _list_ways(job):
             print_text(f"- {way}", "yellow")
     else:
@@ -47,6 +47,14 @@ def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
         raise SystemExit(WAITING if held else FAILED)
     if has_run and result.get("isError"):
         raise SystemExit(FAILED)
+
+
+def _describe_wait(job: Job) -> str:
+    """What a job waits for, without the command that a line of its own has."""
+    if job.needs is None:
+        return job.message
+    said, colon, way = job.message.rpartition(f": {render_way(job.needs, job.id)}")
+    return f"{said}." if colon and not way.strip(" ();") else job.message
 
 
 def _render_answer_command(job: Job) -> str:

@@ -111,6 +111,11 @@ class CommandGroup(click.Group):
         name = str(args[0])
         if name in COMMANDS or name in HIDDEN or name.startswith("-"):
             return super().resolve_command(context, args)
+        if name == "help":
+            about = "".join(f"{each} " for each in args[1:2] if each in COMMANDS)
+            context.fail(f"Write `toolwright {about}--help`.")
+        if name == "version":
+            context.fail("Write `toolwright --version`, or `toolwright versions SERVER`.")
         # Loaded for this alone; every command would wait for it.
         near = importlib.import_module("difflib").get_close_matches(name, COMMANDS, 3, 0.5)
         meant = f" Did you mean {' or '.join(near)}?" if near else ""
@@ -139,4 +144,6 @@ def toolwright(context: click.Context, /, as_json: bool, **_: Any) -> None:
     if context.invoked_subcommand is not None and as_json:
         raise click.UsageError(f"Write --json behind {context.invoked_subcommand}.")
     if context.invoked_subcommand is None:
-        importlib.import_module("orchestrator.cli.commands.overview").show_overview(as_json)
+        with WorkingLine("loading", as_json):
+            overview = importlib.import_module("orchestrator.cli.commands.overview")
+        overview.show_overview(as_json)

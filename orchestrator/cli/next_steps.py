@@ -76,10 +76,11 @@ def _list_commands(state: HomeState) -> Iterator[str]:
 
 def render_home_state(state: HomeState) -> list[str]:
     """A line each for what runs and what waits."""
+    jobs = "job that needs something" if len(state.waiting) == 1 else "jobs that need something"
     waits = (
         (len(state.pending), "to approve"),
         (len(state.unsent), "approved and not sent"),
-        (len(state.waiting), "jobs that need something"),
+        (len(state.waiting), jobs),
     )
     told = ", ".join(f"{count} {what}" for count, what in waits if count)
     page = f"; the page is at {state.control}" if state.control else ""

@@ -184,7 +184,9 @@ def _explain_credential(call: Invocation, failure: CallFailure) -> Cause:
 
 
 def _explain_bug(call: Invocation, failure: CallFailure) -> Cause:
-    text = f"{failure.kind}: {failure.message}"[:TEXT]
+    # The cause has the same name as the kind of a failure that is the server's own.
+    own = failure.kind == "bug"
+    text = (failure.message if own else f"{failure.kind}: {failure.message}")[:TEXT]
     doubtful = _read_error_meta(call).get("type") in _DOUBTFUL
     if failure.kind == "exception" and doubtful and not call.exchanges:
         # Python's words for a value that will not do: as well its caller's mistake as its own.

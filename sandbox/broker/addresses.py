@@ -25,7 +25,8 @@ async def resolve_by_system(host: str, port: int) -> list[str]:
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise UpstreamUnreachable(f"{host} does not resolve: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise UpstreamUnreachable(f"{host} does not resolve: {reason}") from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 

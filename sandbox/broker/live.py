@@ -100,7 +100,7 @@ class LiveHttp:
             httpcore.ProtocolError,
             ssl.SSLError,
         ) as error:
-            detail = str(error) or type(error).__name__
+            detail = _describe_failure(error)
             raise UpstreamUnreachable(f"{origin} could not be reached: {detail[:300]}") from error
         kept = tuple((key, value) for key, value in headers if key not in DROPPED_HEADERS)
         return WireResponse(response.status, kept, body)
@@ -206,3 +206,15 @@ class _PinnedBackend(httpcore.AsyncNetworkBackend):
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+def _describe_failure(error: BaseException) -> str:
+    """Why there was no answer. That all attempts failed says nothing: what the first one met does
+    (anyio tries each address of a name).
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ConnectionRefusedError):
+            return "nothing listens there (connection refused)"
+        cause = cause.__cause__ or cause.__context__
+    return str(error) or type(error).__name__

@@ -93,7 +93,7 @@ def parse_permission(text: str) -> Permission:
         return Permission("fs", path, mode == "rw")
     raise ValueError(
         f"{text[:200]!r} is none of network:HOST[:PORT], env:NAME, fs:/PATH:ro|rw, "
-        "call:SERVER.TOOL, tls:HOST:PORT, dns:ZONE, tcp:HOST:PORT"
+        "call:SERVER.TOOL, tls:HOST:PORT, dns:ZONE, tcp:HOST:PORT, requests:NUMBER"
     )
 
 
@@ -174,7 +174,7 @@ def find_path_problem(path: str, private: tuple[Path, ...] = ()) -> str:
 
 def _find_form_problem(path: str) -> str:
     if not path.startswith("/") or os.path.normpath(path) != path or path.startswith("//"):
-        return "is no absolute path in its plain form"
+        return "is no absolute path in its plain form, such as /srv/data"
     if len(path) > MAX_PATH or not path.isprintable() or set(path) & set(':,"\\'):
         return "is too long, or has characters that a path given to a server may not have"
     return ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -33,6 +34,7 @@ PROXY_PORT = 3128
 PROXY = ("127.0.0.1", PROXY_PORT)
 MAX_HOSTS = 64
 MAX_PHRASE = 400
+MAX_BLOCKED = 8
 TLS_ANSWERS = (b"\x15", b"\x16")
 
 
@@ -98,6 +100,8 @@ class EgressProxy:
     resolve: Resolver = resolve_by_system
     connect: Connector | None = None
     server: str = ""
+    blocked: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_BLOCKED))
+    """Why connections to undeclared targets were refused, until somebody takes them out."""
     _made: int = 0
     _open: int = 0
     _bytes: int = 0
@@ -162,7 +166,9 @@ class EgressProxy:
         tally.set_target(asked.target, asked.kind)
         try:
             if asked.target not in self.allowed:
-                raise EgressRefused("refused", self._describe_undeclared(asked.target))
+                reason = self._describe_undeclared(asked.target)
+                self.blocked.append(reason)
+                raise EgressRefused("refused", reason)
             if asked.request is not None:
                 await self._forward_request(stream, asked.request, tally)
                 return

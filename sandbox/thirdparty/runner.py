@@ -117,7 +117,8 @@ class ThirdPartyRunner:
             stack.push_async_callback(container.kill_and_wait)
             self._check_paths(outfit.paths)
             secrets = Redaction(outfit.environment.values())
-            session = McpSession(bundle, broker, limits, container, secrets)
+            blocked = outfit.exit.blocked if outfit.exit is not None else None
+            session = McpSession(bundle, broker, limits, container, secrets, blocked)
             container.bind_listener(session)
             stack.callback(session.end)
             with self._kill_switch.on_engage(session.freeze):

@@ -7,6 +7,8 @@ capabilities: no brokering, sampling, elicitation or roots. Its requests are ref
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -55,6 +57,12 @@ LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MODERN = "2026-07-28"
 MAX_PAGES, MAX_TOOLS, MAX_LIST_BYTES = 64, 1000, 8 * 1024 * 1024
 MAX_RESOURCES = 10_000
+MAX_SEARCHED = 20_000
+NO_SUCH_HOST = re.compile(
+    r"(?:ENOTFOUND|EAI_AGAIN|(?:Temporary failure in n|N)ame (?:resolution|or service not known))"
+    r"(?: ([A-Za-z0-9][A-Za-z0-9.-]{0,252}))?"
+)
+"""What resolvers of Node and Python say in a container without a network, and the host of it."""
 MAX_NOTICES = 100_000
 """Notifications that a session may send. Servers log by them, so they are not strays."""
 NOTICES = frozenset(
@@ -74,7 +82,9 @@ _META = {
 
 
 class McpSession(PipeSession):
-    """A session whose bundle has a `launch`. `secrets` are redacted in all that comes back.
+    """A session whose bundle has a `launch`. `secrets` are redacted in all that comes back. What
+    stands in `blocked` once a call has failed, why connections were refused, is told with its
+    failure; None where the server has no network at all.
 
     The server's lists are compared with the bundle's pins at every start, and before a call after
     the server announced a change.
@@ -87,8 +97,10 @@ class McpSession(PipeSession):
         limits: Limits,
         pipe: Pipe,
         secrets: Redaction | None = None,
+        blocked: deque[str] | None = None,
     ) -> None:
         super().__init__(bundle, broker, limits, pipe)
+        self._blocked = blocked
         self.refused = self.notices = 0
         self.dropped = 0
         """Log messages that were malformed or could not be assigned to one call."""
@@ -390,7 +402,37 @@ class McpSession(PipeSession):
         told = dict(redact_tool_answer(clean_json(said), self._redaction))
         if isinstance(told.get("result"), dict):
             told["result"] = filter_result(told["result"])
+        self._tell_blocked(told)
         return super()._build_outcome(tool, told, exchanges, started)
+
+    def _tell_blocked(self, answer: dict[str, Any]) -> None:
+        """Add to a failure why its connections were refused. Node's own clients say "fetch failed"
+        and leave out what the proxy answered.
+        """
+        reasons = self._take_blocked(str(answer)[:MAX_SEARCHED])
+        result, error = answer.get("result"), answer.get("error")
+        if not reasons:
+            return
+        if isinstance(result, dict) and result.get("isError"):
+            held = result.get("content")
+            content = list(held) if isinstance(held, list) else []
+            content += [{"type": "text", "text": each} for each in reasons]
+            answer["result"] = {**result, "content": content}
+        elif isinstance(error, dict):
+            said = str(error.get("message", ""))
+            answer["error"] = {**error, "message": ". ".join(filter(None, (said, *reasons)))}
+
+    def _take_blocked(self, answer: str) -> list[str]:
+        """The reasons that an answer does not tell itself."""
+        if self._blocked is None:
+            looked_up = NO_SUCH_HOST.search(answer)
+            host = looked_up[1] or "HOST" if looked_up else ""
+            how = f"toolwright add {self.bundle.name} --allow {host} -- COMMAND"
+            return [f"Toolwright gives it no network. To allow a host: {how}"] if host else []
+        found = []
+        while self._blocked:
+            found.append(self._blocked.popleft())
+        return [each for each in dict.fromkeys(found) if each not in answer]
 
     def _find_breach(self, tool: str, result: Mapping[str, Any]) -> SchemaViolation | None:
         launch = self.bundle.launch

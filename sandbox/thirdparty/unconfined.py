@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -164,7 +165,7 @@ class UnconfinedRunner:
         environment = {**self._inherited, **launch.environment, **outfit.environment}
         async with run_guarded(launch.command, environment) as process:
             secrets = Redaction(outfit.environment.values())
-            session = McpSession(bundle, broker, limits or self._limits, process, secrets)
+            session = McpSession(bundle, broker, limits or self._limits, process, secrets, deque())
             process.bind_listener(session)
             async with session.run_session(self._kill_switch):
                 yield session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -74,15 +75,20 @@ class AnsweringPipe:
 
 @asynccontextmanager
 async def answering(
-    say: Say, secrets: Redaction | None = None, limits: Limits | None = None
+    say: Say,
+    secrets: Redaction | None = None,
+    limits: Limits | None = None,
+    blocked: deque[str] | None = None,
 ) -> AsyncIterator[PipeSession]:
-    """A forged server's session, or with `secrets` one with a third-party server that has them."""
+    """A forged server's session, or with `secrets` one with a third-party server that has them;
+    `blocked` are its refused connections.
+    """
     pipe, limits = AnsweringPipe(say), limits or Limits()
     broker = Broker(Policy(()), Told([]))
     session = (
         PipeSession(BUNDLE, broker, limits, pipe)
         if secrets is None
-        else McpSession(BUNDLE, broker, limits, pipe, secrets)
+        else McpSession(BUNDLE, broker, limits, pipe, secrets, blocked)
     )
     pipe.session = session
     async with session.run_session(KillSwitch()):

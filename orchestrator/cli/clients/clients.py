@@ -366,7 +366,11 @@ def configure_client(
         click.echo(entry, nl=False, file=out.file)
         return {"client": name, "path": str(path), "entry": entry}
     backup = update_config(client, path, start, remove=remove)
-    print_text(f"{path}: {start.name} is {'removed' if remove else 'added'}")
+    what = "removed" if remove else "added"
+    if backup is None and remove:
+        print_text(f"{path}: {start.name} was not there")
+    else:
+        print_text(f"{path}: {start.name} is {what}")
     if backup:
         print_text(f"what was there is kept in {backup}")
     kept = str(backup) if backup else ""

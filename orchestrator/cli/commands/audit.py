@@ -22,6 +22,7 @@ from orchestrator.cli.terminal import (
     print_text,
     report_errors,
 )
+from orchestrator.errors import OrchestratorError
 from orchestrator.settings import load_settings
 from orchestrator.views import encode_approval, encode_call
 from registry.audit.heads import HeadSigner
@@ -138,6 +139,8 @@ def show_record(identity: str) -> None:
 def export_audit(file: Path, as_json: bool) -> None:
     """Write all rows, oldest first, with their calls whole, to FILE: one JSON object a line."""
     settings = load_settings()
+    if file.exists():
+        raise OrchestratorError(f"{file} is there already. Name another file; nothing was written.")
     count = 0
     with Store.open(settings.database_url) as store, file.open("x") as out:
         file.chmod(0o600)

@@ -104,7 +104,7 @@ def replace_bundle(bundle: Bundle, out: Path) -> None:
                 os.rename(out, Path(scratch) / "earlier")
             os.rename(fresh, out)
     except OSError as error:
-        raise OrchestratorError(f"{out} cannot be written: {error}.") from error
+        raise OrchestratorError(f"{out} cannot be written: {error.strerror or error}.") from error
 
 
 def check_replaceable(out: Path) -> None:
@@ -124,7 +124,11 @@ def _load_document(spec: str, allow_private: bool) -> Document:
     try:
         content = fetch(spec)
     except OSError as error:
-        raise OrchestratorError(f"{spec} cannot be fetched: {error}.") from error
+        reason = str(error).rpartition(" could not be reached: ")[2]
+        raise OrchestratorError(
+            f"{spec} cannot be fetched: {reason}. Check the address, or give a file; an API on "
+            "this machine or network needs --allow-private."
+        ) from error
     return replace(parse_document(content, spec, url=spec, fetch=fetch), served=True)
 
 

@@ -60,7 +60,12 @@ CHECK_SECONDS = 10.0
 
 @click.command("control")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=0, help="Port to listen on; 0 takes a free one.")
+@click.option(
+    "--port",
+    default=0,
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; 0 takes a free one.",
+)
 @click.option("--open", "show", is_flag=True, help="Open the page of the running control plane.")
 @click.option("--url", "tell", is_flag=True, help="Print a link to the page that logs in once.")
 @click.option("--plain", is_flag=True, help="With --open or --url: a page that needs no script.")

@@ -262,7 +262,8 @@ def _undo_imports(
     """Put back the entries of these servers, or of all; for each whether that was done."""
     records = [each for each in read_records(settings) if not names or each.server in names]
     if not records:
-        print_text("Nothing was imported that could be put back.")
+        which = f" as {', '.join(names)}" if names else ""
+        print_text(f"Nothing was imported{which} that could be put back.")
         return {}
     # The values of its variables leave the vault, for the file that they were in.
     ask_pin(settings, pin_file)

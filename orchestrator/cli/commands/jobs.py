@@ -76,6 +76,9 @@ def jobs_command(
     """List jobs and what they wait for, or show JOB with its events, its drafts and what models
     were asked for it.
     """
+    of_one = cancel or draft is not None or brief or allow or resume or experimental
+    if of_one and not job:
+        raise click.UsageError("That option goes with a JOB: `toolwright jobs` lists the ids.")
     settings = load_settings(engine=engine)
     if job and (allow or resume or experimental):
         _go_on(settings, job, allow, experimental, pin_file, as_json)

@@ -46,6 +46,8 @@ def logs_command(
     as_json: bool,
 ) -> None:
     """Show the latest calls, of SERVER or of all; or the audit log."""
+    if mark_wrong and not identity:
+        raise click.UsageError("--mark-wrong goes with --call ID: `toolwright logs` lists the ids.")
     with Store.open(load_settings().database_url) as store:
         if mark_wrong and identity:
             store.calls.mark_wrong(identity, "terminal", time.time(), "marked at the terminal")

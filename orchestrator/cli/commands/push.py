@@ -135,7 +135,10 @@ def send_test(name: str, pin_file: Path | None, as_json: bool) -> None:
         target for target in _open_targets(settings, name, pin_file) if name in ("", target.name)
     ]
     if not wanted:
-        raise OrchestratorError("there is no such target. `toolwright push list` lists them.")
+        raise OrchestratorError(
+            f"there is no target {name or 'yet'}. `toolwright push list` lists them, and "
+            "`toolwright push add URL` adds one."
+        )
     message = PushMessage("Toolwright", "This is a test. Requests that wait will come here.")
     problems = {target.name: deliver_message(target, message) for target in wanted}
     if as_json:
@@ -148,7 +151,12 @@ def send_test(name: str, pin_file: Path | None, as_json: bool) -> None:
 
 @push_command.command("unlock")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=0, help="Port to listen on; 0 takes a free one.")
+@click.option(
+    "--port",
+    default=0,
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; 0 takes a free one.",
+)
 @pin_option
 @json_option
 @report_errors

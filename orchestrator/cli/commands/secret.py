@@ -237,7 +237,8 @@ def _read_value(path: Path) -> str:
             with path.open(encoding="utf-8") as file:
                 text = file.read(MAX_SECRET + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise OrchestratorError(f"{path} cannot be read as text: {error}.") from error
+        reason = getattr(error, "strerror", None) or error
+        raise OrchestratorError(f"{path} cannot be read as text: {reason}.") from error
     if len(text) > MAX_SECRET:
         raise OrchestratorError(f"{path} is larger than a secret may be ({MAX_SECRET} characters).")
     return text.removesuffix("\n").removesuffix("\r")

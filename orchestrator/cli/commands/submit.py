@@ -150,4 +150,5 @@ def _read_text(path: Path) -> str:
         with path.open(encoding="utf-8") as file:
             return file.read(MAX_BYTES)
     except (OSError, UnicodeDecodeError) as error:
-        raise OrchestratorError(f"{path} cannot be read: {error}.") from error
+        reason = getattr(error, "strerror", None) or error
+        raise OrchestratorError(f"{path} cannot be read: {reason}.") from error

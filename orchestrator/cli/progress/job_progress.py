@@ -28,6 +28,7 @@ BAR_COLUMNS = 40
 STAGE_COLUMNS, SECONDS_COLUMNS = 10, 7
 REFRESHES = 8
 """A second."""
+ENDED = ("done", "failed", "waiting", "cancelled")
 
 
 class ProgressPrinter:
@@ -88,7 +89,11 @@ class ProgressPrinter:
         self._job = self._store.jobs.get(self._job.id)
         if self._live:
             return
-        for event in self._job.log[self._told :]:
+        events = self._job.log[self._told :]
+        if events and self._job.state in ENDED and events[-1].message == self._job.message:
+            # What the command itself ends with.
+            events = events[:-1]
+        for event in events:
             err.print(render_event(event, self._job.created))
         self._told = len(self._job.log)
 

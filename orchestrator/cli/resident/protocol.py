@@ -41,15 +41,23 @@ ANSWERED: Mapping[str, frozenset[str]] = {
     "approvals": _JSON | {"--all"},
     "call": _JSON | {"--task"},
     "find": _JSON | {"-k"},
+    "jobs": _JSON | {"--brief", "--cost", "--draft"},
     "list": _JSON,
     "logs": _JSON | {"--audit", "--call", "-n"},
+    "rules": _JSON | {"--all"},
     "show": _JSON | {"--matrix"},
+    "source": _JSON,
     "versions": _JSON,
 }
 """The commands that the resident process answers, with the options that they may have there: none
 of them asks anybody, decides anything, or names a file. Nor an account: calls to a server share a
 session, which goes out with one.
 """
+BELOW: Mapping[str, frozenset[str]] = {
+    "rules": frozenset({"", "list"}),
+    "source": frozenset({"list"}),
+}
+"""Of commands that have others below them, those that only look."""
 SENDING = frozenset({"call"})
 """Those that an API may hear of, and that are therefore never done twice."""
 FILE = "=@"
@@ -112,7 +120,8 @@ def is_answerable(words: Sequence[str]) -> bool:
     """Whether the resident process may answer a command with these words."""
     name = words[0] if words and not words[0].startswith("-") else ""
     options = ANSWERED.get(name)
-    if options is None:
+    below = next((word for word in words[1:] if not word.startswith("-")), "")
+    if options is None or below not in BELOW.get(name, {below}):
         return False
     given = (word.partition("=")[0] for word in words if word.startswith("-"))
     return all(each in options for each in given) and not any(FILE in word for word in words)

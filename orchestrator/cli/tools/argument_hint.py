@@ -22,6 +22,7 @@ MAX_NAMED = 20
 MAX_WORDS = 120
 MAX_DEPTH = 4
 MAX_SAMPLE = 40
+MAX_OPTIONAL = 2
 _TEXTS = {
     "date": "2026-01-31",
     "date-time": "2026-01-31T12:00:00Z",
@@ -113,8 +114,10 @@ def build_sample(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
     kinds = [kind for about in parts for kind in sorted(list_types(about))]
     kind = next((each for each in kinds if each != "null"), "")
     if kind == "object" and depth < MAX_DEPTH:
-        whole = next((about for about in parts if "properties" in about), {})
-        return _build_object(whole, root, depth + 1)
+        return _build_object(_merge_object(parts), root, depth + 1)
+    if kind == "array" and depth < MAX_DEPTH:
+        items = next((about["items"] for about in parts if isinstance(about.get("items"), dict)), 0)
+        return [build_sample(items, root, depth + 1)] if items else []
     if kind == "string":
         return _build_text(parts)
     if kind in ("integer", "number"):
@@ -123,12 +126,29 @@ def build_sample(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
     return _SAMPLES.get(kind, "text")
 
 
+def _merge_object(parts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The first part that has properties, and what the others require of these."""
+    whole = next((about for about in parts if isinstance(about.get("properties"), Mapping)), {})
+    required = [name for about in parts for name in _list_required(about)]
+    own = set(_list_required(whole)) | whole.get("properties", {}).keys()
+    return {**whole, "required": [name for name in dict.fromkeys(required) if name in own]}
+
+
 def _build_object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    """Samples of the members that an object requires."""
+    """Samples of the members that an object requires; of one inside a call that requires none, a
+    few that can be set: an empty one would show nothing.
+    """
     properties = schema.get("properties")
     named = properties if isinstance(properties, Mapping) else {}
-    required = _list_required(schema)[:MAX_NAMED]
-    return {name: build_sample(named.get(name), root, depth) for name in required}
+    shown = _list_required(schema)[:MAX_NAMED]
+    if not shown and depth:
+        settable = (name for name, part in named.items() if not _is_read_only(part))
+        shown = [str(name) for name, _ in zip(settable, range(MAX_OPTIONAL), strict=False)]
+    return {name: build_sample(named.get(name), root, depth) for name in shown}
+
+
+def _is_read_only(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and schema.get("readOnly") is True
 
 
 def _build_text(parts: Sequence[Mapping[str, Any]]) -> str:

@@ -316,7 +316,8 @@ def find_reason(error: BaseException) -> str:
     """The message of the innermost cause: the client's own wrappers say nothing to a person."""
     while inner := error.__cause__ or error.__context__:
         error = inner
-    return str(error)[:200]
+    # Without Python's "[Errno 2]".
+    return str(getattr(error, "strerror", None) or error)[:200]
 
 
 @functools.cache

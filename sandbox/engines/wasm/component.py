@@ -124,7 +124,8 @@ def load_component(cache: Path) -> LoadedComponent:
             with _open_own(cache / name, 0, directory) as file:
                 component = _map_file(engine, file, name)
     except (OSError, WasmtimeError) as error:
-        raise ComponentMissing(f"{cache}: {str(error)[:300]}") from error
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ComponentMissing(f"{cache}: {reason[:300]}") from error
     return LoadedComponent(engine, component, name.removesuffix(".cwasm"))
 
 

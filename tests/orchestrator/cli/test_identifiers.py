@@ -45,8 +45,8 @@ def test_the_beginning_of_an_id_is_enough_and_of_two_none_is_taken(
     store.processes.freeze(time.time(), "test", "")
     told = run(settings, "reject", "3f9a", "--pin-file", "-")
     assert (told.exit_code, ID in told.stderr, OTHER in told.stderr) == (1, True, True)
-    for short in ("3f9", ""):
-        assert "there is no approval" in run(settings, "reject", short).stderr
+    assert "Give more of it" in run(settings, "reject", "3f9").stderr
+    assert "there is no approval" in run(settings, "reject", "").stderr
     assert {each.state for each in store.approvals.find()} == {"pending"}
     given = {"TOOLWRIGHT_HOME": str(settings.home)}
     words = ["reject", "3f9a0…", "--pin-file", "-"]

@@ -78,6 +78,17 @@ def test_where_it_is_no_terminal_each_event_is_a_line_and_json_has_none(
     assert told.out == ""
 
 
+def test_what_the_command_ends_with_is_left_to_the_command(
+    store: Store, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store.jobs.create(job())
+    claimed = store.jobs.claim("j1", "test", 2.0)
+    assert claimed is not None
+    with ProgressPrinter(store, claimed):
+        store.jobs.finish("j1", claimed.attempt, "failed", None, 3.0, "no answer")
+    assert "no answer" not in capfd.readouterr().err
+
+
 def test_a_terminal_is_told_that_something_is_done_and_wiped_after(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

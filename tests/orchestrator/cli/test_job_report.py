@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.approvals.needs import engine_need
+from orchestrator.approvals.needs import describe_wait, engine_need
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.terminal import WAITING
 from registry.jobs.pending import DraftLine, PendingForge, pending_json
 from registry.models import Job
-from registry.needs import BudgetLine, BudgetNeed, Need, UnfreezeNeed
+from registry.needs import BudgetLine, BudgetNeed, HostNeed, Need, UnfreezeNeed
 from sandbox.errors import ComponentMissing
 from tests.registry.samples import job
 
@@ -74,3 +74,11 @@ def test_a_job_that_waits_without_a_draft_offers_none(capsys: pytest.CaptureFixt
     out = printed(capsys, held)
     assert "--resume" in out
     assert "submit" not in out
+
+
+def test_the_way_to_go_on_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    need = HostNeed("api.example:443")
+    held = replace(PARKED, result=None, needs=need, message=describe_wait("j1", need))
+    told = printed(capsys, held)
+    assert told.count("toolwright allow j1") == 1
+    assert told.startswith("a person has to say yes first, to requests to api.example:443.")

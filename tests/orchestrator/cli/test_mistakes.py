@@ -8,13 +8,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from orchestrator.cli.commands.do import NO_TOOL, is_without_tool
 from orchestrator.cli.main import COMMANDS, toolwright
-from orchestrator.cli.tools.argument_hint import render_arguments
+from orchestrator.cli.tools.argument_hint import render_arguments, render_example_call
 from orchestrator.settings import Settings, load_settings
 from registry.errors import DiskUnusable
 from registry.secrets.pin import set_pin
@@ -22,6 +23,15 @@ from registry.store import Store
 from sandbox.errors import EngineUnavailable
 from tests.registry.samples import REPORTS, approval, entry, tool
 
+PIN = "correct horse"
+FILES = {
+    "pin": PIN,
+    "wrong": "another one",
+    "page.html": "<!doctype html><html><body>Hello</body></html>",
+    "broken.yaml": "openapi: 3.0.0\ninfo: {title: x\npaths: {}",
+    "list.json": "[]",
+}
+NO_ENGINE = "unix:///nonexistent/docker.sock"
 OBJECT = """'{"name": "example.org"}'"""
 MISTAKES = [
     # what was typed, where the mistake is, what to do next
@@ -89,6 +99,66 @@ MISTAKES = [
     ("backup /nothere/x.tgz", "/nothere", "No backup was made"),
     ("control --url", "none is running", "toolwright control"),
     ("push remove nothere", "nothere", "toolwright push list"),
+    ("help", "Write", "toolwright --help"),
+    ("help forge", "Write", "toolwright forge --help"),
+    ("version", "Write", "toolwright --version"),
+    ("shw dns", "'shw'", "Did you mean show"),
+    ("list --jsn", "'--jsn'", "Did you mean '--json'"),
+    ("list extra", "(extra)", "toolwright list --help"),
+    ("find zones -k 99", "99", "1<=x<=20"),
+    ("logs -n 0", "'-n'", "1<=x<=10000"),
+    ("logs --mark-wrong", "--mark-wrong", "toolwright logs"),
+    ("jobs --cancel", "JOB", "toolwright jobs"),
+    ("jobs --draft x", "'x'", "integer"),
+    ("control --port 99999", "99999", "0<=x<=65535"),
+    ("forge x --engine dockr", "'dockr'", "'docker', 'wasm'"),
+    ("forge x --author nobody", "'nobody'", "'client'"),
+    ("forge x --auth nonsense", "nonsense", "header:NAME"),
+    ("do x --arguments nojson", "'nojson' is not JSON", OBJECT),
+    ("do --run nothere", "'nothere'", "toolwright jobs"),
+    ("show dns.nothere", "'dns.nothere'", "toolwright list"),
+    ("show nothere.list_zones", "'nothere.list_zones'", "Did you mean dns.list_zones"),
+    ("call list_zones", "'list_zones'", "Did you mean dns.list_zones"),
+    ("call dns.list_zones name=@{place}", "Is a directory", "name=@@"),
+    ("call dns.list_zones --task", "'--task'", "requires an argument"),
+    ("replay nothere", "'nothere'", "toolwright logs"),
+    ("approve a", "'a' is the beginning of a1", "Give more of it"),
+    ("approve a1 --pin-file {place}/wrong", "not the PIN", "nothing was changed"),
+    ("unfreeze --pin-file {place}/wrong", "not the PIN", "nothing was changed"),
+    ("source allow x.test:443 --pin-file {place}/wrong", "not the PIN", "nothing was changed"),
+    ("source allow nothost --pin-file {place}/pin", "'nothost'", "HOST:PORT"),
+    ("source allow ./nothere --pin-file {place}/pin", "nothere", "plain directory or file"),
+    ("source add nonsense --pin-file {place}/pin", "nonsense", "https://host/"),
+    ("secret set n.x --value-file ./nothere --pin-file {place}/pin", "nothere", "No such file"),
+    ("secret bind key --pin-file {place}/pin", "key is no server's", "toolwright source add"),
+    ("secret set x --auth bearer", "--auth", "SERVER.x"),
+    ("grant dns network:x.test:443", "network:x.test:443", "It declares: network:api.example"),
+    ("grant dns requests:x", "'requests:x'", "requests:NUMBER"),
+    ("grant dns fs:relative:ro", "'relative'", "/srv/data"),
+    ("audit search --since notaday", "'notaday'", "2026-11-27"),
+    ("audit archive --before yesterday", "'yesterday'", "2026-11-27"),
+    ("reprove --since notaday", "'notaday'", "2026-01-31"),
+    ("audit export {place}/pin", "is there already", "another file"),
+    ("audit export /nothere/x.jsonl", "/nothere/x.jsonl", "Check the path"),
+    ("backup {place}/pin", "is there already", "--force"),
+    ("restore {place}/pin", "is not restored", "The home is as it was"),
+    ("push test nothere --pin-file {place}/pin", "nothere", "toolwright push list"),
+    ("push add nonsense --pin-file {place}/pin", "URL", "ntfy://TOPIC"),
+    ("login ./x", "./x", "toolwright login https://"),
+    ("logout https://x.test", "https://x.test", "toolwright source list"),
+    ("classify dns read", "'dns'", "server.tool"),
+    ("run", "'DIR|NAME'", "toolwright run --help"),
+    ("add n -- npx", "npx names no package", "npx -y PACKAGE"),
+    ("add n --allow ho/st -- npx -y some", "ho/st", "HOST"),
+    ("images rebuild", "no container engine answers", "Start Docker"),
+    ("setup --engine-only --engine docker", "no container engine answers", "--engine wasm"),
+    ("compile {place}/nothere.json --out {place}/o", "no such file", "path or URL"),
+    ("compile {place}/page.html --out {place}/o", "a web page", "path or URL"),
+    ("compile {place}/broken.yaml --out {place}/o", "line 3, column 6", "JSON or YAML"),
+    ("compile {place}/list.json --out {place}/o", "list.json", "Give an OpenAPI document"),
+    ("compile {place}/list.json --out {place}", "is no bundle", "--out"),
+    ("compile http://127.0.0.1:9/x --out {place}/o", "private address", "--allow-private"),
+    ("compile http://127.0.0.1:9/x --out {place}/o --allow-private", "refused", "Check the addr"),
 ]
 
 
@@ -102,7 +172,9 @@ TOOLS = (
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A home with a server and a request that waits. None of the mistakes changes it."""
     settings = load_settings({"TOOLWRIGHT_HOME": str(tmp_path_factory.mktemp("mistakes") / "home")})
-    set_pin(settings.pin, "correct horse", cost=2**4)
+    set_pin(settings.pin, PIN, cost=2**4)
+    for name, text in FILES.items():
+        (settings.home.parent / name).write_text(text)
     now = time.time()
     with Store.open(settings.database_url) as store:
         store.servers.publish(entry("dns", 1, *TOOLS), REPORTS, now=now)
@@ -121,8 +193,10 @@ def test_a_mistake_says_what_is_wrong_and_what_to_do_next(
         "TOOLWRIGHT_HOME": str(home.home),
         "TOOLWRIGHT_VAULT_KEY_FILE": str(home.home.parent / "vault.key"),
         "COLUMNS": "200",
+        "DOCKER_HOST": NO_ENGINE,
+        "HOME": str(home.home.parent),
     }
-    words = shlex.split(typed)
+    words = shlex.split(typed.replace("{place}", str(home.home.parent)))
     told = CliRunner().invoke(toolwright, words, env=given, catch_exceptions=False)
     assert told.exit_code in (1, 2)
     assert wrong in told.stderr
@@ -131,10 +205,10 @@ def test_a_mistake_says_what_is_wrong_and_what_to_do_next(
     assert "[Errno" not in told.output
 
 
-def test_there_are_fifty_and_each_command_they_name_is_there() -> None:
-    assert len({typed for typed, _, _ in MISTAKES}) >= 50
+def test_there_are_a_hundred_and_each_command_they_name_is_there() -> None:
+    assert len({typed for typed, _, _ in MISTAKES}) >= 100
     named = {then.split()[1] for _, _, then in MISTAKES if then.startswith("toolwright ")}
-    assert named - {"--help"} <= COMMANDS.keys()
+    assert named - {"--help", "--version"} <= COMMANDS.keys()
 
 
 def test_a_call_without_what_its_tool_wants_comes_with_its_arguments_and_an_example() -> None:
@@ -157,6 +231,27 @@ def test_a_call_without_what_its_tool_wants_comes_with_its_arguments_and_an_exam
     ]
     for hostile in ({}, {"properties": 7}, {"properties": {"a": 7}, "required": ["a", 7]}):
         assert render_arguments("x.y", hostile)[0] == "x.y takes:"
+
+
+def test_an_example_call_shows_members_of_a_body() -> None:
+    name = {"name": {"type": "string"}}
+    body: dict[str, Any] = {"type": "object", "properties": {**name, "ttl": {"type": "integer"}}}
+
+    def example(inner: dict[str, Any]) -> str:
+        schema = {"properties": {"body": inner}, "required": ["body"]}
+        return render_example_call("a.b", schema).removeprefix("toolwright call a.b ")
+
+    assert example({**body, "required": ["ttl"]}) == """'body={"ttl":1}'"""
+    # What an `allOf` requires beside the part that has the properties.
+    assert example({"allOf": [body, {"required": ["ttl"]}]}) == """'body={"ttl":1}'"""
+    # Nothing is required: what could be set, and never what the API sets itself.
+    own = {"id": {"type": "string", "readOnly": True}}
+    assert example({**body, "properties": {**own, **body["properties"]}}) == (
+        """'body={"name":"text","ttl":1}'"""
+    )
+    listed = {"type": "array", "items": {**body, "required": ["name"]}}
+    assert example(listed) == """'body=[{"name":"text"}]'"""
+    assert example({"type": "object"}) == "'body={}'"
 
 
 def test_a_task_that_no_tool_fits_names_a_command_and_no_tool_of_a_client() -> None:

@@ -124,3 +124,9 @@ def test_an_exchange_that_says_nothing_names_no_host(last: dict[str, Any]) -> No
     found = find_cause(invocation("c1", "bug", exchanges=(last,)))
     assert found is not None
     assert found.host == ""
+
+
+def test_a_bug_is_called_one_once() -> None:
+    found = find_cause(failed("bug", None), NAMED)
+    assert found is not None
+    assert found.text.count("bug") == 1

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,7 +21,7 @@ from sandbox.bundle.launch import Launch
 from sandbox.bundle.model import Bundle, Provenance
 from sandbox.errors import CallTimedOut, DefinitionsChanged, Frozen, SessionBroken
 from sandbox.killswitch import KillSwitch
-from sandbox.session.interface import Limits
+from sandbox.session.interface import Limits, Outcome
 from sandbox.session.recording import CallLog
 from sandbox.thirdparty.environment import LIMITS, LaunchEnvironment
 from sandbox.thirdparty.session import McpSession
@@ -28,6 +29,8 @@ from sandbox.thirdparty.tools import read_listing
 from sandbox.thirdparty.unconfined import UnconfinedRunner
 from sandbox.wire.notifications import ProgressNotice
 from sandbox.wire.policy import Policy
+from sandbox.wire.redaction import Redaction
+from tests.attacks.answering import answering, result_line
 from tests.engine.foreign import BENIGN, PRELUDE
 from tests.functional.home import SECONDS, until
 
@@ -465,3 +468,51 @@ def test_our_own_environment_is_not_the_servers() -> None:
             del os.environ["TOOLWRIGHT_TEST_SECRET"]
 
     run(work)
+
+
+ADDED = "To allow it: toolwright add foreign --allow api.example:443 -- COMMAND"
+BLOCKED = f"Toolwright allows no connection to api.example:443. {ADDED}"
+
+
+async def fail(said: str, blocked: deque[str] | None, is_error: bool = True) -> Outcome:
+    """What a call comes to whose server says that, after these refused connections."""
+    result = {"content": [{"type": "text", "text": said}], "structuredContent": {}}
+    line = json.dumps({**result, "isError": is_error}).encode()
+    async with answering(
+        lambda identity, _: [result_line(identity, line)], Redaction(()), blocked=blocked
+    ) as session:
+        return await session.call("say", {})
+
+
+def test_a_failed_call_is_told_which_hosts_were_refused_and_how_to_allow_them() -> None:
+    blocked = deque([BLOCKED, BLOCKED])
+    outcome = asyncio.run(fail("fetch failed", blocked))
+    assert outcome.failure is not None
+    assert outcome.text.count(ADDED) == 1
+    assert ADDED in outcome.failure.message
+    assert not blocked
+
+
+def test_a_reason_that_the_server_tells_itself_is_not_told_twice() -> None:
+    outcome = asyncio.run(fail(f"ProxyError: {BLOCKED}", deque([BLOCKED])))
+    assert outcome.text.count(ADDED) == 1
+
+
+def test_a_call_that_succeeds_says_nothing_of_refused_connections() -> None:
+    outcome = asyncio.run(fail("done", deque([BLOCKED]), is_error=False))
+    assert outcome.failure is None
+    assert "Toolwright" not in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("said", "host"),
+    [
+        ("getaddrinfo ENOTFOUND api.example", "api.example"),
+        ("request failed: getaddrinfo EAI_AGAIN api.example:443", "api.example"),
+        ("[Errno -3] Temporary failure in name resolution", "HOST"),
+    ],
+)
+def test_a_server_without_a_network_is_told_how_it_gets_one(said: str, host: str) -> None:
+    outcome = asyncio.run(fail(said, None))
+    assert f"toolwright add foreign --allow {host} -- COMMAND" in outcome.text
+    assert "toolwright add" not in asyncio.run(fail(said, deque())).text

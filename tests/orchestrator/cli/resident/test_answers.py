@@ -20,6 +20,7 @@ from orchestrator.cli.resident.code_state import CodeState
 from orchestrator.cli.resident.commands import run_command
 from orchestrator.cli.resident.protocol import (
     ANSWERED,
+    BELOW,
     SOCKET,
     FrameInvalid,
     Request,
@@ -51,6 +52,13 @@ LOOKS = [
     "logs -n 3",
     "logs --audit --json",
     "approvals",
+    "jobs",
+    "jobs --json",
+    "jobs --cost",
+    "rules",
+    "rules --all list --json",
+    "source list",
+    "source list --json",
     "",
     "--json",
 ]
@@ -137,6 +145,17 @@ def test_a_long_home_has_its_socket_too(
         ["call", "dns.list_zones", "--account", "work"],
         ["logs", "--call", "c1", "--mark-wrong"],
         ["list", "--help"],
+        ["rules", "revoke", "r1"],
+        ["rules", "--json", "revoke", "r1"],
+        ["source", "add", "https://x.test"],
+        ["source", "remove", "x.test:443"],
+        ["source"],
+        ["jobs", "j1", "--cancel"],
+        ["jobs", "j1", "--resume"],
+        ["jobs", "j1", "--allow"],
+        ["jobs", "j1", "--experimental"],
+        ["accounts", "dns"],
+        ["doctor"],
         ["--version"],
         ["resident"],
     ],
@@ -151,9 +170,13 @@ def test_every_option_that_is_answered_is_one_that_only_looks() -> None:
     for name, options in ANSWERED.items():
         command = group.get_command(click.Context(group), name) if name else group
         assert command is not None
-        known = {text: each for each in command.params for text in each.opts}
+        params = list(command.params)
+        if isinstance(command, click.Group) and name:
+            below = (command.get_command(click.Context(command), each) for each in BELOW[name])
+            params += [param for each in below if each for param in each.params]
+        known = {text: each for each in params for text in each.opts}
         taken = [known[option] for option in options]
-        taken += [each for each in command.params if isinstance(each, click.Argument)]
+        taken += [each for each in params if isinstance(each, click.Argument)]
         assert not any(isinstance(each.type, click.Path | click.File) for each in taken), name
         assert not any(getattr(each, "prompt", None) for each in taken), name
         assert name in COMMANDS or not name
