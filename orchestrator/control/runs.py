@@ -74,6 +74,9 @@ def _render_steps(job: Job) -> str:
     ]
     if lines:
         return f'<ol class="steps">{"".join(lines)}</ol>'
+    if awaits_answer(job):
+        # Its last event is the question, which stands in the form.
+        return ""
     events = [
         f"<li><strong>{escape_text(event.stage)}</strong> {escape_text(event.message)}</li>"
         for event in job.log[-MAX_EVENTS:]

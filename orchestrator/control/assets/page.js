@@ -255,8 +255,9 @@ document.addEventListener("submit", async (event) => {
     const said = await post(form.dataset.post, body, form.dataset.form);
     answer(output, said);
     if (!said.error && form.dataset.clear !== undefined) clear(form);
-    // What was changed is shown anew, maybe without this form.
-    if (!form.isConnected) told.textContent = said.error || said.told || "Done.";
+    // What was changed is shown anew, sooner or later, maybe without this form.
+    const stays = said.error || said.html || said.link;
+    if (!stays || !form.isConnected) told.textContent = said.error || said.told || "Done.";
   } catch {
     answer(output, { error: "The control plane does not answer." });
   } finally {

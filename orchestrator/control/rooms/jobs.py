@@ -13,6 +13,7 @@ from orchestrator.control.markup import (
     render_section,
     render_time,
 )
+from orchestrator.control.rooms.place import build_address
 from registry.jobs.jobs import awaits_answer
 from registry.models import ENDED_JOBS, Job, JobState
 from registry.store import Store
@@ -42,15 +43,17 @@ def _render_job(job: Job) -> str:
         for event in job.log[-20:]
     )
     asked = str(job.request.get("task") or job.request.get("source") or "")
-    told = job.message if ended else f"{job.stage} {job.message}"
+    told = job.message if ended else ""
+    asks = awaits_answer(job)
+    answer = f'<a class="button" href="{build_address("ask")}">Answer it</a>' if asks else ""
     return (
         f'<details class="job" id="job-{escape(job.id)}"{"" if ended else " open"}>'
         f'<summary><span class="kind">{escape_text(job.kind)}</span> '
         f"<strong>{escape_text(asked)}</strong> {render_state(job)} "
-        f"{'' if ended else render_progress(job)}<small>{render_time(job.created)} "
+        f"{'' if ended or asks else render_progress(job)}<small>{render_time(job.created)} "
         f"{escape_text(told)}</small></summary>"
         f'<ol class="stages">{events or "<li>It has not begun.</li>"}</ol>'
-        f'<div class="actions">{"" if ended else render_cancel(job)}'
+        f'<div class="actions">{answer}{"" if ended else render_cancel(job)}'
         f"<small><code>{escape_text(job.id)}</code></small></div></details>"
     )
 

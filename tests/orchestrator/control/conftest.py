@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from tests.world.axe import load_axe
 from tests.world.cache import Unavailable
 
-SECONDS = 20_000
+SECONDS = 120_000
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@
     const rects = [...range.getClientRects()].filter((each) => each.width > 0);
     const lines = new Set(rects.map((each) => Math.round(each.top))).size;
     if (lines >= 3 && text.length / lines < 3) told("letters one below the other", parent);
+    if (lines >= 2 && text.length <= 12 && /^\w+$/.test(text)) told("breaks inside a word", parent);
     if (free(parent)) continue;
     let block = parent;
     while (getComputedStyle(block).display.startsWith("inline")) block = block.parentElement;

@@ -88,6 +88,7 @@ def test_every_room_lies_well_on_every_screen_and_is_usable_by_everybody(
     [
         ("<p style='width: 3000px'>wide</p>", "scrolls sideways"),
         ("<p style='width: 0.5em; word-break: break-all'>letters</p>", "letters one below"),
+        ("<p style='width: 3em; word-break: break-all'>terminal</p>", "breaks inside a word"),
         ("<p style='width: 4em; white-space: nowrap'>out of its box</p>", "runs out of its box"),
         ("<p style='margin-left: -3em; width: 20em'>cut off</p>", "cut off"),
         ("<button>one</button><button style='margin-left: -2em'>other</button>", "lies on"),
