@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from sandbox.bundle.apispec import Operation, Parameter
@@ -68,8 +69,14 @@ _PREFIX_SEGMENT = re.compile(r"api|rest|v\d+(\.\d+)*", re.IGNORECASE)
 
 def to_snake_case(text: str) -> str:
     """Return the text as lower-case ASCII words joined by underscores; "" where none is left."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    plain = _to_ascii(text)
     return _OTHER.sub("_", _CAMEL.sub("_", plain).lower()).strip("_")
+
+
+def _to_ascii(text: str) -> str:
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
 
 
 def name_tools(operations: Sequence[Operation]) -> dict[str, str]:
@@ -228,8 +235,9 @@ def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
+@lru_cache(4096)
 def _to_identifier(name: str) -> str:
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    plain = _to_ascii(name)
     made = _NOT_IDENTIFIER.sub("_", plain)
     if made != name:
         made = made.strip("_").lower() if "-" in name else made.strip("_")

@@ -34,6 +34,11 @@ def render_annotation(schema: Schema, schemas: Mapping[str, Schema], depth: int 
     """Render the annotation of a schema's values: `str`, `list[int]`, `str | None`; `Any` where the
     schema gives no type.
     """
+    if isinstance(schema, dict) and "$ref" not in schema and "allOf" not in schema:
+        # Most arguments are one value of one type.
+        kind = schema.get("type")
+        if isinstance(kind, str) and kind != "array":
+            return _render_type(kind, schema, schemas, depth)
     kinds = _collect_types(schema, schemas)
     if not kinds:
         return "Any"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from forge.schemas.media import is_json
@@ -237,6 +238,7 @@ def _find_type(schema: Schema, schemas: Mapping[str, Schema]) -> str:
     return ""
 
 
+@lru_cache(4096)
 def _normalize_name(name: str) -> str:
     return _OTHER.sub("", name.lower())
 

@@ -57,7 +57,9 @@ def _find_used_names(functions: Iterable[str]) -> set[str]:
     """
     found: set[str] = set()
     for text in functions:
-        if not found.issuperset(API.intersection(_WORD.findall(text))):
+        if any(name in text for name in API - found):
+            if API.intersection(_WORD.findall(text)) <= found:
+                continue
             tree = ast.parse(text)
             found |= API & {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return found

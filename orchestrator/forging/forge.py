@@ -65,7 +65,12 @@ from sandbox.errors import BundleInvalid
 from sandbox.killswitch import KillSwitch
 from sandbox.session.recorded_case import RecordedCase
 from sandbox.stages.probe.budget import ProbeBudget
-from sandbox.stages.prove import prove_bundle, prove_specification, prove_widened
+from sandbox.stages.prove import (
+    find_live_obstacle,
+    prove_bundle,
+    prove_specification,
+    prove_widened,
+)
 
 MAX_TRIED_AGAIN = 20
 """Operations that failed are tried by themselves where they are no more: more is no accident."""
@@ -135,9 +140,14 @@ class Forge:
         except ForgeWaits as wait:
             raise offer_base_url(wait, bundle, document, order) from wait
         probe = replace(self.probe, requests=0) if order.no_probe else self.probe
-        bundle, proof, left_out = await self._prove_with_repairs(bundle, report, timings, probe)
-        with time_stage(timings, "learn"):
-            bundle, proof = await self._learn_from_probe(bundle, proof, report)
+        known = await asyncio.to_thread(self._find_proof, bundle, probe)
+        if known is not None:
+            proof, left_out = known, ()
+            report(ForgeStep("mock", PROGRESS["live"], "the same as registered: proved already"))
+        else:
+            bundle, proof, left_out = await self._prove_with_repairs(bundle, report, timings, probe)
+            with time_stage(timings, "learn"):
+                bundle, proof = await self._learn_from_probe(bundle, proof, report)
         if not proof.passed and not (order.experimental and proof.admissible):
             raise ForgeFailed(render_refusal(proof))
         with time_stage(timings, "register"):
@@ -316,6 +326,32 @@ class Forge:
         report(ForgeStep("live", PROGRESS["live"], told))
         return wider, made
 
+    def _find_proof(self, bundle: Bundle, probe: ProbeBudget) -> Proof | None:
+        """The proof that the registered version with the very same files passed. None where there
+        is none, or where it left something out that could be tried by now: the API, or the cases of
+        calls that failed since.
+        """
+        try:
+            entry = self.servers.get(bundle.name)
+        except RowNotFound:
+            return None
+        if entry.state != "active" or entry.digest != bundle.compute_digest():
+            return None
+        proof = Proof(entry.digest, self.servers.get_reports(entry.name, entry.version))
+        passed = {report.stage for report in proof.reports if report.verdict == "passed"}
+        if not proof.passed or not passed >= {"static", "mock"}:
+            return None
+        if "recorded" not in passed and self.shelf.load_recorded_cases(bundle.name):
+            return None
+        live, withheld = self.brokers.build_read_broker(bundle), self._find_withheld(bundle)
+        if "live" in passed or find_live_obstacle(bundle, live, probe, withheld):
+            return proof
+        return None
+
+    def _find_withheld(self, bundle: Bundle) -> set[str]:
+        """The tools that people say write."""
+        return {tool.name for tool in self.classify(bundle).tools if tool.access != "read"}
+
     async def _prove_with_repairs(
         self, bundle: Bundle, report: Report, timings: dict[str, float], probe: ProbeBudget
     ) -> tuple[Bundle, Proof, tuple[str, ...]]:
@@ -378,8 +414,7 @@ class Forge:
         `probe` the live stage learns.
         """
         live = self.brokers.build_read_broker(bundle)
-        classified = await asyncio.to_thread(self.classify, bundle)
-        withheld = {tool.name for tool in classified.tools if tool.access != "read"}
+        withheld = await asyncio.to_thread(self._find_withheld, bundle)
         if recorded is None:
             recorded = await asyncio.to_thread(self.shelf.load_recorded_cases, bundle.name)
         if suite is None:

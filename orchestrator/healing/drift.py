@@ -75,7 +75,7 @@ class Drift:
         try:
             seen = await self._fetch_state(entry, known)
             if seen.digest in ("", known.digest):
-                # A bundle is read where something may have changed: it is the larger part of a look.
+                # To read a bundle is the larger part of a look.
                 await self._store(seen, entry, False)
                 return
             bundle = await asyncio.to_thread(self.forge.shelf.load_bundle, entry)

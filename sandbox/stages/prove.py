@@ -270,6 +270,19 @@ async def _run_mock(
     )
 
 
+def find_live_obstacle(
+    bundle: Bundle, live: Broker | None, probe: ProbeBudget | None, withheld: Set[str]
+) -> str:
+    """Why the live stage has nothing to ask; "" where it has."""
+    if live is None:
+        return "there is no upstream to try, or the credential is missing"
+    if probe is not None and not probe.requests:
+        return "asking the API was left out"
+    if not find_candidates(bundle, withheld):
+        return "no safe read can be called without arguments"
+    return ""
+
+
 async def _run_live(
     bundle: Bundle,
     runner: Runner,
@@ -277,12 +290,9 @@ async def _run_live(
     probe: ProbeBudget | None,
     withheld: Set[str],
 ) -> StageReport:
-    if live is None:
-        return build_skipped_report("there is no upstream to try, or the credential is missing")
-    if probe is not None and not probe.requests:
-        return build_skipped_report("asking the API was left out")
-    if not find_candidates(bundle, withheld):
-        return build_skipped_report("no safe read can be called without arguments")
+    obstacle = find_live_obstacle(bundle, live, probe, withheld)
+    if live is None or obstacle:
+        return build_skipped_report(obstacle)
     meter = restrict_broker(live, bundle, probe, withheld)
     try:
         async with runner.open(bundle, live) as session:

@@ -492,6 +492,56 @@ def test_a_description_that_changes_opens_a_repair_before_a_call_fails(play: Pla
     play(act)
 
 
+def test_the_same_description_again_is_registered_already_and_not_proved_again(
+    play: Player,
+) -> None:
+    async def act(world: World) -> None:
+        order = ForgeOrder(source=world.entry.source, name=world.entry.name)
+        stages: list[str] = []
+
+        async def forge(order: ForgeOrder) -> int:
+            stages.clear()
+            made = await world.app.forge.forge_server(order, lambda s: stages.append(s.stage))
+            assert made.proof.passed
+            assert {each.stage for each in made.proof.reports} >= {"static", "mock"}
+            return made.entry.version
+
+        version = world.current().version
+        assert await forge(order) == version
+        assert "static" not in stages
+        wider = {**THING, "properties": {**THING["properties"], "size": {"type": "integer"}}}
+        body = described({"/thing": reading(wider, operationId="get_thing")})
+        world.api.pages[DOCUMENT] = Page(body)
+        assert await forge(order) == version + 1
+        assert "static" in stages
+        world.app.store.servers.set_state(world.entry.name, "quarantined", time.time(), "test")
+        assert await forge(order) == version + 1
+        assert "static" in stages
+
+    play(act)
+
+
+def test_every_description_that_is_due_is_looked_at_once(play: Player) -> None:
+    async def act(world: World) -> None:
+        asked: list[str] = []
+        body = described({"/thing": reading(THING, operationId="get_thing")})
+
+        def answer(request: Asked) -> Page:
+            asked.append(request.headers.get("if-none-match", ""))
+            known = asked[-1] == '"v1"'
+            return Page(b"" if known else body, 304 if known else 200, (("ETag", '"v1"'),))
+
+        world.api.pages[DOCUMENT] = answer
+        while await world.app.drift.check_due():
+            pass
+        assert asked == [""]
+        assert await world.app.drift.check_due(0.0) > 0
+        assert asked == ["", '"v1"']
+        assert world.app.store.repairs.find(world.entry.name, time.time()) == ()
+
+    play(act)
+
+
 DIVIDE = """
 from toolwright import ToolError, tool
 

@@ -178,3 +178,24 @@ _VALUES = st.recursive(
 @given(st.dictionaries(st.text(max_size=5), _VALUES))
 def test_json_values_are_read_exactly(value: dict[str, object]) -> None:
     assert parse_document(json.dumps(value).encode(), "x").root == value
+
+
+KEYS = (
+    r'{"a": %s}',
+    r'{"a" : %s}',
+    '{"a"\n: %s}',
+    r'{"a"  : %s}',
+    r'{"a\\": %s}',
+    r'{"x": "\":", "a": %s}',
+    r'{"x": "\\\":", "a": %s}',
+    r'{"x": "a : b", "a":%s}',
+)
+
+
+@pytest.mark.parametrize("text", KEYS)
+def test_a_repeated_key_is_found_however_keys_are_written(text: str) -> None:
+    assert parse_document((text % '{"d": 1}').encode(), "x").problems == ()
+    document = parse_document((text % '{"d": 1, "d": 2}').encode(), "x")
+    (problem,) = document.problems
+    assert "'d'" in problem.reason
+    assert {"d": 2} in document.root.values()

@@ -196,3 +196,18 @@ def test_whatever_goes_in_a_valid_schema_comes_out(one: Any, other: Any, version
     wholes = {"allOf": [schema], "$defs": named}
     for value in (None, 1, "a", [1], {"type": 1}):
         Draft202012Validator(wholes).is_valid(value)
+
+
+def test_equal_simple_schemas_are_one_object_and_each_problem_is_told_at_its_place() -> None:
+    good, bad = {"type": "string", "description": "a"}, {"type": "string", "minLength": "many"}
+    root = {"s": {"properties": {"a": dict(good), "b": dict(good), "c": bad, "d": dict(bad)}}}
+    made, problems = _convert(root, "3.0")
+    assert made["properties"]["a"] is made["properties"]["b"]
+    assert made["properties"]["c"] == made["properties"]["d"] == {"type": "string"}
+    assert [problem.pointer for problem in problems] == ["/s/properties/c", "/s/properties/d"]
+
+
+def test_values_of_other_types_are_no_equal_words() -> None:
+    root = {"s": {"properties": {"a": {"enum": [1]}, "b": {"enum": [True]}, "c": {"enum": [1.0]}}}}
+    made, _ = _convert(root, "3.0")
+    assert [type(part["enum"][0]) for part in made["properties"].values()] == [int, bool, float]
