@@ -111,6 +111,10 @@ class Peer:
         self.request("initialize", {**hello, "clientInfo": {"name": "bench", "version": "0"}})
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
     def request(self, method: str, params: dict[str, Any]) -> Any:
         asked = self._ask(method, params)
         answered, result = self._receive()

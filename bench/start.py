@@ -1,10 +1,12 @@
 """The time from starting `toolwright serve` to its first answers, as a client waits for them.
 
-    python -m bench.start [--rounds 5] [--peer 'COMMAND ...']
+    python -m bench.start [--rounds 5] [--servers 10000] [--peer 'COMMAND ...']
 
 `initialize` and `tools/list` are answered before everything is loaded, the first `tools/call` (a
-`status`) after it. `--peer` is another server's command on stdio, started in the same run. Figures
-are medians; CPU is user and system of that process until the answer.
+`status`) after it. With `--servers` so many are registered (about 10 ms of CPU each, before the
+first start), and the last line is what the process then uses in a second without a call, over the
+minute after half a minute. `--peer` is another server's command on stdio, started in the same run.
+Figures are medians; CPU is user and system of that process until the answer.
 """
 
 from __future__ import annotations
@@ -18,16 +20,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psutil
+
+from bench.call import BUNDLE
+from orchestrator.settings import load_settings
+from registry.models import build_entry
+from registry.servers.bundles import Bundles
+from registry.store import Store
 
 HELLO = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},
     "clientInfo": {"name": "bench", "version": "0"},
 }
+
+
+SETTLE_SECONDS, REST_SECONDS = 30.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -39,8 +50,12 @@ class Moment:
     memory_mb: float
 
 
-def measure_start(command: list[str], environment: dict[str, str]) -> list[Moment]:
-    """The moments of the answers to `initialize`, `tools/list` and the first call."""
+def measure_start(
+    command: list[str], environment: dict[str, str], rests: list[float] | None = None
+) -> list[Moment]:
+    """The moments of the answers to `initialize`, `tools/list` and the first call. `rests` gets
+    the milliseconds of CPU of a second at rest.
+    """
     started = time.perf_counter()
     process = subprocess.Popen(
         command,
@@ -69,14 +84,29 @@ def measure_start(command: list[str], environment: dict[str, str]) -> list[Momen
     inbound.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
     ask(2, "tools/list", {})
     ask(3, "tools/call", {"name": "status", "arguments": {}})
+    if rests is not None:
+        time.sleep(SETTLE_SECONDS)
+        before = sum(watched.cpu_times()[:2])
+        time.sleep(REST_SECONDS)
+        rests.append((sum(watched.cpu_times()[:2]) - before) / REST_SECONDS * 1e3)
     inbound.close()
     process.wait()
     return moments
 
 
+def register_servers(environment: dict[str, str], count: int) -> None:
+    settings = load_settings(environment)
+    with Store.open(settings.database_url) as store:
+        shelf = Bundles(settings.home, store.servers)
+        for number in range(count):
+            made = replace(BUNDLE, name=f"echo{number}", title=f"Echo {number}")
+            shelf.publish_bundle(made, build_entry(made, time.time()), (), None)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--servers", type=int, default=0, help="that are registered")
     parser.add_argument("--peer", help="command of another server")
     args = parser.parse_args()
     own = [sys.executable, "-m", "orchestrator", "serve", "--no-control"]
@@ -87,16 +117,21 @@ def main() -> None:
     for name, command in commands.items():
         with tempfile.TemporaryDirectory() as home:
             environment = {**os.environ, "TOOLWRIGHT_HOME": home}
+            register_servers(environment, args.servers)
             measure_start(command, environment)
             rounds = [measure_start(command, environment) for _ in range(args.rounds)]
-        for answer, *moments in zip(
-            ("initialize", "tools/list", "first call"), *rounds, strict=True
-        ):
-            wall, used, memory = (
-                statistics.median(getattr(moment, figure) for moment in moments)
-                for figure in ("wall_ms", "cpu_ms", "memory_mb")
-            )
-            print(f"{name:20}{answer:14}{wall:9.0f}{used:9.0f}{memory:7.0f}")
+            for answer, *moments in zip(
+                ("initialize", "tools/list", "first call"), *rounds, strict=True
+            ):
+                wall, used, memory = (
+                    statistics.median(getattr(moment, figure) for moment in moments)
+                    for figure in ("wall_ms", "cpu_ms", "memory_mb")
+                )
+                print(f"{name:20}{answer:14}{wall:9.0f}{used:9.0f}{memory:7.0f}")
+            rests: list[float] = []
+            if args.servers and command is own:
+                measure_start(command, environment, rests)
+                print(f"{name:20}{'a second of rest':23}{rests[0]:9.1f}")
 
 
 if __name__ == "__main__":

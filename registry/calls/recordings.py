@@ -161,23 +161,18 @@ def find_last_end(connection: Connection) -> int:
     """The `end` of the newest recording, where the next one begins; taken from the newest archive
     where no recording is left in the database.
     """
-    end = _find_end(connection)
+    end = int(fetch_rows(connection, _END, {})[0][0])
     if end:
         return end
     said = connection.execute(_NEWEST_ARCHIVE).scalar()
     return 0 if said is None else int(json.loads(said).get("recordings_end", 0))
 
 
-def _find_end(connection: Connection) -> int:
-    """The `end` of the newest recording in the database, 0 for none."""
-    return int(fetch_rows(connection, _END, {})[0][0])
-
-
 def drop_oldest(connection: Connection, limit: int) -> tuple[int, int]:
     """Drop the oldest recordings, keeping the newest `limit` bytes. Returns the `end` up to which
     they were dropped and their number.
     """
-    up_to = _find_end(connection) - limit
+    up_to = int(fetch_rows(connection, _END, {})[0][0]) - limit
     return up_to, connection.execute(_DROP, {"up_to": up_to}).rowcount
 
 

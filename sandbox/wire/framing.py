@@ -11,6 +11,8 @@ from sandbox.errors import SessionBroken
 
 MAX_CONTAINERS, MAX_VALUES = 1_000_000, 4_000_000
 """Of one line. An API's answer of 8 MiB may come twice: as values, and as text in a block."""
+_SHORT = 4096
+"""Bytes of a text whose brackets are sooner counted than found."""
 _FEW = 1_000
 """Brackets that are sooner found one by one than counted."""
 MAX_ID = 200
@@ -138,7 +140,11 @@ def _has_too_much(line: bytes) -> bool:
 
 def is_deep(written: bytes, value: Any, limit: int) -> bool:
     """Whether a JSON value is nested deeper than `limit`; `written` is its text."""
-    return _has_brackets(written, limit) and measure_depth(value, limit) > limit
+    if len(written) < _SHORT:
+        many = written.count(b"[") + written.count(b"{") > limit
+    else:
+        many = _has_brackets(written, limit)
+    return many and measure_depth(value, limit) > limit
 
 
 def _has_brackets(written: bytes, limit: int) -> bool:

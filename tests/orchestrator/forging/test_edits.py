@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from orchestrator.errors import UnknownTool
-from orchestrator.forging.edits import GONE_LOOKS, EditWatcher
+from orchestrator.forging.edits import GONE_LOOKS, LOOKED_AT_ONCE, READ_AT_ONCE, EditWatcher
 from orchestrator.forging.order import ForgeResult
 from registry.errors import RowNotFound
 from registry.models import Entry, build_entry
@@ -374,3 +374,14 @@ def test_tests_that_are_changed_are_tried_on_the_version_in_use(
     assert place.stages.proved == 1
     assert next(iter(place.store.audit.find())).kind == kind
     assert place.store.servers.get("one").version == 1
+
+
+def test_an_edit_is_found_among_many_servers_though_a_look_reads_only_some(place: Place) -> None:
+    for number in range(LOOKED_AT_ONCE + READ_AT_ONCE):
+        place.at(f"empty{number}").mkdir(parents=True)
+    made = replace(server(), name="zulu")
+    place.drop(made)
+    place.look(2)
+    assert place.store.servers.find_states() == {}
+    place.look(10)
+    assert place.store.servers.find_states() == {"zulu": "active"}
