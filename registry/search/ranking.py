@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import compress
 from math import log
 
-from registry.search.postings import Postings, SearchDocument, Sums, WeighedTerm, WeightedField
+from registry.search.postings import Postings, SearchDocument, WeighedTerm, WeightedField
 from registry.search.thesaurus import find_related
 from registry.search.words import SearchQuery, SearchTerm, find_intent, stem_word
 
@@ -26,6 +26,8 @@ zones, "zone" still counts beside a word that one tool happens to use.
 """
 WEAK = 0.6
 """Weight of a filler word, relative to another word."""
+NUMBER = 0.25
+"""Weight of a number, relative to a word: it is a value of a call and says little of the tool."""
 INSTEAD = 0.9
 """Weight of a verb of the same intent, relative to the task's own verb."""
 MANY = 0.5
@@ -57,7 +59,7 @@ class TermStatistics:
         """The weight of a word by its rarity (as idf); a verb counts as often as its intent."""
         having = max(self.having[word] for word in term.spellings)
         told = log(1 + (self.size - having + UNSEEN_TOOLS + 0.5) / (having + 0.5))
-        return told * (WEAK if term.is_weak else 1.0)
+        return told * (NUMBER if term.word.isdecimal() else WEAK if term.is_weak else 1.0)
 
     def has_term(self, term: SearchTerm) -> bool:
         return any(self.having[word] for word in term.spellings)
@@ -102,17 +104,15 @@ def _list_stems(term: SearchTerm, related: bool) -> Iterable[tuple[str, float]]:
 
 
 class Scorer:
-    """Scores tools for one task. `sums` are those of the task's weighed `terms`."""
+    """Scores tools for one task, whose weighed words are `terms`."""
 
     def __init__(
         self,
         task: SearchQuery,
-        registry: TermStatistics,
         terms: Sequence[WeighedTerm],
-        sums: Sums,
         known: Sequence[bool],
     ) -> None:
-        self._task, self._sums = task, sums
+        self._task = task
         self._weights = [term.weight for term in terms]
         self._known = sum(compress(self._weights, known))
         self._best = sum(self._weights) * (1 + COVERAGE + WHOLE_NAME) * (1 + FORM)
@@ -123,15 +123,14 @@ class Scorer:
             for stem, credit in term.stems:
                 self._ways[stem].append((number, credit))
 
-    def score_tool(self, slot: int, tool: SearchDocument) -> float:
-        """The tool's score relative to the best possible one, 1 at most.
+    def score_tool(self, tool: SearchDocument, evidence: float, covered: float) -> float:
+        """The tool's score relative to the best possible one, 1 at most; its sums are those of
+        the task's words.
 
         Negative where the penalty for other words in its name is larger than the rest.
         """
         if not self._known:
             return 0.0
-        evidence = self._sums.get_evidence(slot)
-        covered = self._sums.get_covered(slot)
         name = tool.words.split()
         evidence += COVERAGE * covered * covered / self._known + self._score_name(name)
         return float(evidence * self._score_form(name) * self._score_access(tool) / self._best)

@@ -41,8 +41,8 @@ def test_a_search_without_numpy_comes_to_the_same(texts: list[list[str]]) -> Non
         postings.extend([document(id, words) for id, words in enumerate(texts)])
         sums = postings.add_up(TERMS, 0.8)
         slots = range(len(texts))
-        evidence = [round(sums.get_evidence(slot), 4) for slot in slots]
-        covered = [round(sums.get_covered(slot), 4) for slot in slots]
+        evidence = [round(each, 4) for each in sums.list_evidence(slots)]
+        covered = [round(each, 4) for each in sums.list_covered(slots)]
         found.append((evidence, covered, set(postings.select_best(sums, len(texts)))))
     assert found[0] == found[1]
 
