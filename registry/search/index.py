@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -31,9 +31,10 @@ from registry.search.encoder import is_installed, load_encoder
 from registry.search.postings import (
     Postings,
     SearchDocument,
-    is_twin,
+    is_alike,
     list_new_stems,
     pack_stems,
+    unpack_stems,
 )
 from registry.search.ranking import (
     ANSWER,
@@ -294,12 +295,19 @@ def _set_twins_back(ranked: Sequence[Ranked]) -> list[Ranked]:
     """The same, where the third tool of one name and nearly the same texts, and those after it,
     leave their places to tools that are nearly as good and other ones. The first stays the first.
     """
-    before: dict[str, list[SearchDocument]] = defaultdict(list)
+    names = Counter(each.tool.words for each in ranked)
+    if max(names.values(), default=0) <= TWINS:
+        return list(ranked)
+    before: dict[str, Counter[frozenset[int]]] = defaultdict(Counter)
     worths = []
     for each in ranked:
-        twins = sum(is_twin(each.tool, other) for other in before[each.tool.words])
+        twins = 0
+        if names[each.tool.words] > TWINS:
+            # Counted by text: most twins have the very same one.
+            stems, texts = unpack_stems(each.tool.stems), before[each.tool.words]
+            twins = sum(count for other, count in texts.items() if is_alike(stems, other))
+            texts[stems] += 1
         worths.append(each.fused * TWIN ** max(twins - TWINS + 1, 0))
-        before[each.tool.words].append(each.tool)
     places = sorted(range(len(ranked)), key=lambda place: -worths[place])
     return [ranked[place] for place in places]
 

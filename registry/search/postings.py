@@ -39,7 +39,7 @@ DENSE = 50
 """Where a word's postings are more than one in so many documents, whole arrays are added."""
 DEAD_SHARE = 8
 ALIKE = 0.5
-"""The part of their stems that twins have in common."""
+"""The part of their stems that documents that are alike have in common."""
 SHARES = (0.8, 0.6, 0.4, 0.2, 0.0)
 """Of the best evidence: the best tools are looked for among those above one of them."""
 _INTEGERS, _FLOATS = "q", "f"
@@ -266,7 +266,7 @@ class _StemTable:
         slots = numpy.repeat(numpy.arange(len(rows), dtype=numpy.int32), sizes)
         if not len(keys):
             return
-        order, starts = _group_keys(numpy, keys)
+        order, starts = group_keys(numpy, keys)
         self._loaded = slots[order], worths[order]
         ends = [*starts[1:].tolist(), len(keys)]
         spans = zip(starts.tolist(), ends, strict=True)
@@ -391,15 +391,18 @@ def list_new_stems(stems: Iterable[str], known: bytes) -> bytes:
     return array(_INTEGERS, (key for key in map(hash_stem, stems) if key not in had)).tobytes()
 
 
-def is_twin(one: SearchDocument, other: SearchDocument) -> bool:
-    """Whether two tools of one name have half of their stems in common (Jaccard)."""
-    if one.words != other.words:
-        return False
-    stems, others = (set(array(_INTEGERS, each.stems)) for each in (one, other))
-    return len(stems & others) >= ALIKE * len(stems | others)
+def unpack_stems(stems: bytes) -> frozenset[int]:
+    """The hashes of a document's stems."""
+    return frozenset(array(_INTEGERS, stems))
 
 
-def _group_keys(numpy: Any, keys: Any) -> tuple[Any, Any]:
+def is_alike(stems: frozenset[int], others: frozenset[int]) -> bool:
+    """Whether two documents have half of their stems in common (Jaccard)."""
+    common = len(stems & others)
+    return common >= ALIKE * (len(stems) + len(others) - common)
+
+
+def group_keys(numpy: Any, keys: Any) -> tuple[Any, Any]:
     """An order that brings equal keys together and else keeps them, and where each group starts.
 
     Two sorts by 16 bits, which numpy does by counting, take a third of the time of one by 64.
