@@ -26,8 +26,6 @@ zones, "zone" still counts beside a word that one tool happens to use.
 """
 WEAK = 0.6
 """Weight of a filler word, relative to another word."""
-NUMBER = 0.25
-"""Weight of a number, relative to a word: it is a value of a call and says little of the tool."""
 INSTEAD = 0.9
 """Weight of a verb of the same intent, relative to the task's own verb."""
 MANY = 0.5
@@ -59,7 +57,7 @@ class TermStatistics:
         """The weight of a word by its rarity (as idf); a verb counts as often as its intent."""
         having = max(self.having[word] for word in term.spellings)
         told = log(1 + (self.size - having + UNSEEN_TOOLS + 0.5) / (having + 0.5))
-        return told * (NUMBER if term.word.isdecimal() else WEAK if term.is_weak else 1.0)
+        return told * (WEAK if term.is_weak else 1.0)
 
     def has_term(self, term: SearchTerm) -> bool:
         return any(self.having[word] for word in term.spellings)

@@ -333,12 +333,6 @@ def test_tools_of_one_name_that_do_other_things_keep_their_places(store: Store) 
     assert store.search.find_tools("search wrecks")[0].entry == "carl"
 
 
-def test_a_number_in_a_task_says_little_of_the_tool(store: Store) -> None:
-    store.servers.publish(entry("shares", 1, tool("index_500", "The index of 500.")), now=1.0)
-    store.servers.publish(entry("boats", 1, tool("list_boats", "List the boats.")), now=1.0)
-    assert store.search.find_tools("500 boats")[0].entry == "boats"
-
-
 def test_equals_come_in_order_of_their_names(store: Store) -> None:
     for name in ("zeta", "alpha", "mid"):
         store.servers.publish(entry(name, 1, tool("ping", "Ping."), title="X"), now=1.0)
