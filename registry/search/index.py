@@ -298,15 +298,19 @@ def _set_twins_back(ranked: Sequence[Ranked]) -> list[Ranked]:
     names = Counter(each.tool.words for each in ranked)
     if max(names.values(), default=0) <= TWINS:
         return list(ranked)
-    before: dict[str, Counter[frozenset[int]]] = defaultdict(Counter)
+    before: dict[str, Counter[bytes]] = defaultdict(Counter)
+    unpacked: dict[bytes, frozenset[int]] = {}
     worths = []
     for each in ranked:
         twins = 0
         if names[each.tool.words] > TWINS:
             # Counted by text: most twins have the very same one.
-            stems, texts = unpack_stems(each.tool.stems), before[each.tool.words]
-            twins = sum(count for other, count in texts.items() if is_alike(stems, other))
-            texts[stems] += 1
+            packed, texts = each.tool.stems, before[each.tool.words]
+            if packed not in unpacked:
+                unpacked[packed] = unpack_stems(packed)
+            own = unpacked[packed]
+            twins = sum(n for other, n in texts.items() if is_alike(own, unpacked[other]))
+            texts[packed] += 1
         worths.append(each.fused * TWIN ** max(twins - TWINS + 1, 0))
     places = sorted(range(len(ranked)), key=lambda place: -worths[place])
     return [ranked[place] for place in places]

@@ -117,6 +117,7 @@ class Scorer:
         self._ways: dict[str, list[tuple[int, float]]] = defaultdict(list)
         self._known_ways: dict[str, Sequence[tuple[int, float]]] = {}
         self._strays: dict[str, float] = {}
+        self._names: dict[str, tuple[float, float]] = {}
         for number, term in enumerate(terms):
             for stem, credit in term.stems:
                 self._ways[stem].append((number, credit))
@@ -129,9 +130,12 @@ class Scorer:
         """
         if not self._known:
             return 0.0
-        name = tool.words.split()
-        evidence += COVERAGE * covered * covered / self._known + self._score_name(name)
-        return float(evidence * self._score_form(name) * self._score_access(tool) / self._best)
+        if tool.words not in self._names:
+            name = tool.words.split()
+            self._names[tool.words] = self._score_name(name), self._score_form(name)
+        bonus, form = self._names[tool.words]
+        evidence += COVERAGE * covered * covered / self._known + bonus
+        return float(evidence * form * self._score_access(tool) / self._best)
 
     def _score_name(self, name: Sequence[str]) -> float:
         """The bonus of a name whose words all answer the task, or else the penalty of
