@@ -5,7 +5,7 @@ with: sentence vectors, and plain FTS5.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from bench.search import pool_tools, registry_entries
 from registry.search.encoder import SentenceEncoder
 from registry.search.index import MAX_COMPARED, MAX_NEAREST, build_document
 from registry.search.postings import Postings, SearchDocument
-from registry.search.vectors import Likeness, describe_tool
+from registry.search.vectors import Likeness, describe_tool, turn_vector
 from registry.search.words import parse_query, split_words, stem_word
 
 FIELDS = "4.0, 2.0, 1.0"
@@ -73,20 +73,27 @@ class Pool:
                 np.savez(path, ids=ids, v=matrix)
         return ids, matrix
 
-    def compare(self, vector: Any, ids: Collection[int]) -> Likeness:
+    def compare(
+        self, vector: Any, ids: Collection[int], turn: Callable[[Any], Any] = turn_vector
+    ) -> Likeness:
         """The likeness of a task's vector with these tools, all where none is named."""
         kept, matrix = self._vectors
         if ids:
             chosen = np.isin(kept, list(ids))
             kept, matrix = kept[chosen], matrix[chosen]
-        cosines = matrix @ vector
-        best = np.argsort(-cosines, kind="stable")[:MAX_NEAREST]
+        cosines, near = matrix @ vector, matrix @ turn(vector)
+        best = np.argsort(-near, kind="stable")[:MAX_NEAREST]
         return Likeness(
             dict(zip(map(int, kept), map(float, cosines), strict=True)),
+            dict(zip(map(int, kept), map(float, near), strict=True)),
             tuple(int(kept[each]) for each in best),
             float(cosines.mean()),
+            float(near.mean()),
             max(float(cosines.std()), 1e-6),
         )
+
+    def get_vectors(self) -> tuple[Any, Any]:
+        return self._vectors
 
 
 class PlainSearch:

@@ -1,6 +1,6 @@
 """Fits how sure the search is of its first match, and prints what that is worth on other pools.
 
-    python -m bench.routing [--data DIRECTORY] [--queries 160] [--words] [--cache DIRECTORY]
+    python -m bench.routing [--data DIRECTORY] [--queries 160] [--words | --unseen] [--cache DIR]
 
 Asks at most `--queries` tasks of each pool and arm of the routing benchmark (see `bench.search`):
 with the right tools in the registry and without them. Prints hit@k beside that of plain FTS5, AUROC
@@ -9,6 +9,8 @@ that nothing fits, each pool judged by a fit of the others, how well a margin te
 match from a wrong one, and the weights of a fit of all, which stand in
 `registry/search/calibration.py`. `--words` leaves the vectors out; without it the extra `semantic`
 is needed, and `--cache` keeps them for the next run.
+`--unseen` turns the tasks of a pool by a matrix fitted on the others; the shipped one has seen
+them.
 """
 
 from __future__ import annotations
@@ -17,16 +19,20 @@ import argparse
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench.adapter import POOLS, load_pools
+from bench.adapter import fit as fit_adapter
 from bench.pools import PlainSearch, Pool, encode_tasks
 from bench.search import DATA, Question, questions
 from registry.search.calibration import MEANING, MatchEvidence, measure_margin
 from registry.search.encoder import SentenceEncoder, load_encoder
 from registry.search.index import MAX_RANKED, weigh_task
+from registry.search.vectors import turn_vector
 
 ARMS = ("small", "none_small", "full", "none_full", "local", "none_local")
 SIZES = ("small", "full", "local")
@@ -53,23 +59,45 @@ class Asked:
 
 
 def ask(
-    data: Path, asked: Sequence[Question], encoder: SentenceEncoder | None, cache: Path | None
+    data: Path,
+    asked: Sequence[Question],
+    encoder: SentenceEncoder | None,
+    cache: Path | None,
+    unseen: bool = False,
 ) -> list[Asked]:
+    """`unseen`: a task of a pool is turned by a matrix that was fitted on the other pools."""
+    pools = {each.pool for each in asked}
     answers: list[Asked] = []
     vectors = encode_tasks(encoder, [each.q for each in asked], cache) if encoder else {}
+    turn: Callable[[Any], Any] = turn_vector
     for name in dict.fromkeys(each.pool for each in asked):
         pool = Pool(data, name, encoder, cache)
         plain = PlainSearch(pool.rows)
         group = [each for each in asked if each.pool == name]
-        answers += [_ask(pool, plain, each, vectors.get(each.q)) for each in group]
+        if encoder and unseen:
+            others = [other for other in POOLS if other != name and other in pools]
+            matrix = fit_adapter(list(load_pools(data, others, cache)))
+            turn = partial(_turn, matrix)
+        answers += [_ask(pool, plain, each, vectors.get(each.q), turn) for each in group]
         print(f"asked {name}: {len(group)}", flush=True)
     return answers
 
 
-def _ask(pool: Pool, plain: PlainSearch, question: Question, vector: Any) -> Asked:
+def _turn(matrix: Any, vector: Any) -> Any:
+    turned = matrix @ vector
+    return turned / np.linalg.norm(turned)
+
+
+def _ask(
+    pool: Pool,
+    plain: PlainSearch,
+    question: Question,
+    vector: Any,
+    turn: Callable[[Any], Any],
+) -> Asked:
     without = {pool.get_key(id) for id in question.without}
     postings = pool.index_tools(question.tools)
-    likeness = None if vector is None else pool.compare(vector, question.tools)
+    likeness = None if vector is None else pool.compare(vector, question.tools, turn)
     weighed = weigh_task(question.q, postings, likeness, MAX_RANKED + len(without), without)
     by_fts5 = plain.find(question.q, DEEP + len(without), question.tools)
     return Asked(
@@ -194,6 +222,7 @@ def main() -> None:
     parser.add_argument("--words", action="store_true")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--pools", nargs="*")
+    parser.add_argument("--unseen", action="store_true")
     args = parser.parse_args()
     encoder = None if args.words else load_encoder()
     if encoder is None and not args.words:
@@ -203,7 +232,7 @@ def main() -> None:
     names = [
         each.name for each in fields(MatchEvidence) if not args.words or each.name not in MEANING
     ]
-    print_report(ask(args.data, asked, encoder, args.cache), names)
+    print_report(ask(args.data, asked, encoder, args.cache, args.unseen), names)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -27,7 +28,14 @@ from registry.search.calibration import (
     measure_margin,
 )
 from registry.search.encoder import is_installed, load_encoder
-from registry.search.postings import Postings, SearchDocument, list_new_stems, pack_stems
+from registry.search.postings import (
+    Postings,
+    SearchDocument,
+    is_alike,
+    list_new_stems,
+    pack_stems,
+    unpack_stems,
+)
 from registry.search.ranking import (
     ANSWER,
     CONTEXT,
@@ -64,6 +72,12 @@ NEAR, MAX_NEAR = 0.15, 8
 """How far behind the first, as a share of its score, a tool may be that use puts first, and how
 many such tools there are at most.
 """
+TWIN, TWINS = 0.8, 2
+"""Factor on the score of a tool for each of its twins before it, and how many twins stand side by
+side without it: two servers of one API are a choice, five fill the list with one tool.
+"""
+MAX_TWINS = 30
+"""How many of the best tools are looked at for twins."""
 MAX_COMPARED = 1_000
 """How many characters of a task are encoded."""
 MAX_TEXT = 4_000
@@ -262,24 +276,51 @@ def _rank(
         slot = postings.find_slot(id)
         if slot is not None:
             slots.setdefault(slot)
-    known = [any(map(postings.count_documents, dict(term.stems))) for term in terms]
-    scorer = Scorer(query, registry, terms, sums, known)
+    known = [any(map(postings.has_stem, dict(term.stems))) for term in terms]
+    scorer = Scorer(query, terms, known)
     tools = [(slot, postings.documents[slot]) for slot in slots]
-    yards = [max(scorer.score_tool(slot, tool), 0.0) for slot, tool in tools]
-    total = sum(term.weight for term in terms) or 1.0
-    orders = [
-        yard + EXAMPLES * (of_examples.get_evidence(slot) / total if of_examples else 0.0)
-        for slot, yard in zip(slots, yards, strict=True)
-    ]
+    found = zip(tools, sums.list_evidence([*slots]), sums.list_covered([*slots]), strict=True)
+    yards = [max(scorer.score_tool(tool, own, covered), 0.0) for (_, tool), own, covered in found]
+    orders = yards
+    if of_examples:
+        share = EXAMPLES / (sum(term.weight for term in terms) or 1.0)
+        told = of_examples.list_evidence([*slots])
+        orders = [yard + share * own for yard, own in zip(yards, told, strict=True)]
     ranked = _fuse(tools, yards, orders, likeness)
     ranked.sort(key=lambda each: (-each.fused, each.tool.entry, each.tool.tool))
-    return ranked
+    return [*_set_twins_back(ranked[:MAX_TWINS]), *ranked[MAX_TWINS:]]
+
+
+def _set_twins_back(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """The same, where the third tool of one name and nearly the same texts, and those after it,
+    leave their places to tools that are nearly as good and other ones. The first stays the first.
+    """
+    names = Counter(each.tool.words for each in ranked)
+    if max(names.values(), default=0) <= TWINS:
+        return list(ranked)
+    before: dict[str, Counter[bytes]] = defaultdict(Counter)
+    unpacked: dict[bytes, frozenset[int]] = {}
+    worths = []
+    for each in ranked:
+        twins = 0
+        if names[each.tool.words] > TWINS:
+            # Counted by text: most twins have the very same one.
+            packed, texts = each.tool.stems, before[each.tool.words]
+            if packed not in unpacked:
+                unpacked[packed] = unpack_stems(packed)
+            own = unpacked[packed]
+            twins = sum(n for other, n in texts.items() if is_alike(own, unpacked[other]))
+            texts[packed] += 1
+        worths.append(each.fused * TWIN ** max(twins - TWINS + 1, 0))
+    places = sorted(range(len(ranked)), key=lambda place: -worths[place])
+    return [ranked[place] for place in places]
 
 
 def _lift_used(connection: Connection, task: str, ranked: Sequence[Ranked]) -> tuple[Ranked, ...]:
     """The same, where tools near the first are ordered by what such tasks meant before too."""
     least = ranked[0].fused * (1 - NEAR)
-    near = [each for each in ranked[:MAX_NEAR] if each.fused >= least > 0]
+    near = [each for each in ranked[:MAX_TWINS] if each.fused >= least > 0]
+    near = sorted(near, key=lambda each: -each.fused)[:MAX_NEAR]
     tools = {(each.tool.entry, each.tool.tool) for each in near}
     used = examples.measure_use(connection, task, tools)
     if not used:
@@ -301,14 +342,15 @@ def _fuse(
     if likeness is None:
         whole = zip(tools, yards, orders, strict=True)
         return [Ranked(slot, tool, yard, None, order, order) for (slot, tool), yard, order in whole]
-    near = [likeness.cosines.get(tool.id) for _, tool in tools]
+    near = [likeness.nearness.get(tool.id) for _, tool in tools]
     best = max([MIN_YARD, *orders])
     nearest = max([MIN_COSINE, *(each for each in near if each is not None)])
     ranked = []
     for (slot, tool), yard, order, own in zip(tools, yards, orders, near, strict=True):
-        cosine = likeness.mean if own is None else own
-        fused = order / best + cosine / nearest
-        ranked.append(Ranked(slot, tool, yard, own, order, fused))
+        nearness = likeness.usual_nearness if own is None else own
+        fused = order / best + nearness / nearest
+        cosine = likeness.cosines.get(tool.id)
+        ranked.append(Ranked(slot, tool, yard, cosine, order, fused))
     return ranked
 
 

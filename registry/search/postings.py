@@ -38,6 +38,8 @@ BULK = 2_000
 DENSE = 50
 """Where a word's postings are more than one in so many documents, whole arrays are added."""
 DEAD_SHARE = 8
+ALIKE = 0.5
+"""The part of their stems that documents that are alike have in common."""
 SHARES = (0.8, 0.6, 0.4, 0.2, 0.0)
 """Of the best evidence: the best tools are looked for among those above one of them."""
 _INTEGERS, _FLOATS = "q", "f"
@@ -89,11 +91,11 @@ class Sums:
     evidence: Any
     covered: Any
 
-    def get_evidence(self, slot: int) -> float:
-        return _get_sum(self.evidence, slot)
+    def list_evidence(self, slots: Sequence[int]) -> list[float]:
+        return _list_sums(self.evidence, slots)
 
-    def get_covered(self, slot: int) -> float:
-        return _get_sum(self.covered, slot)
+    def list_covered(self, slots: Sequence[int]) -> list[float]:
+        return _list_sums(self.covered, slots)
 
 
 class Postings:
@@ -156,6 +158,10 @@ class Postings:
             alive = self._numpy.frombuffer(self._alive, self._numpy.uint8)
             return int(alive[_view(self._numpy, slots)].sum())
         return sum(map(self._alive.__getitem__, slots))
+
+    def has_stem(self, stem: str) -> bool:
+        """Whether a document that may be found has a stem."""
+        return bool(self.count_documents(stem) if self._dead else self._texts.get_slots(stem))
 
     def get_worth(self, stem: str, slot: int) -> float:
         """How strongly a stem counts in a document, 0 where it does not occur."""
@@ -260,14 +266,11 @@ class _StemTable:
         slots = numpy.repeat(numpy.arange(len(rows), dtype=numpy.int32), sizes)
         if not len(keys):
             return
-        order = numpy.argsort(keys, kind="stable")
-        keys = keys[order]
-        changes = keys[1:] != keys[:-1]
+        order, starts = group_keys(numpy, keys)
         self._loaded = slots[order], worths[order]
-        starts = numpy.concatenate(([0], numpy.flatnonzero(changes) + 1))
         ends = [*starts[1:].tolist(), len(keys)]
         spans = zip(starts.tolist(), ends, strict=True)
-        self._places = dict(zip(keys[starts].tolist(), spans, strict=True))
+        self._places = dict(zip(keys[order[starts]].tolist(), spans, strict=True))
 
     def get_slots(self, stem: str) -> array[int]:
         return self._find_list(hash_stem(stem)).slots
@@ -291,8 +294,8 @@ class _StemTable:
     ) -> Sums:
         """`covers` is whether what is covered is wanted too."""
         numpy = self._numpy
-        evidence, covered = numpy.zeros(size, "f4"), numpy.zeros(size, "f4")
-        best, cover = numpy.zeros(size, "f4"), numpy.zeros(size, "f4")
+        evidence, best = numpy.zeros(size, "f4"), numpy.zeros(size, "f4")
+        covered, cover = (numpy.zeros(size if covers else 0, "f4") for _ in range(2))
         for term in terms:
             # Of each of a task's words the best of its synonyms counts, once; it comes last here.
             stems = sorted(self._select_stems(term, weak), key=_get_credit)
@@ -388,6 +391,38 @@ def list_new_stems(stems: Iterable[str], known: bytes) -> bytes:
     return array(_INTEGERS, (key for key in map(hash_stem, stems) if key not in had)).tobytes()
 
 
+def unpack_stems(stems: bytes) -> frozenset[int]:
+    """The hashes of a document's stems."""
+    return frozenset(array(_INTEGERS, stems))
+
+
+def is_alike(stems: frozenset[int], others: frozenset[int]) -> bool:
+    """Whether two documents have half of their stems in common (Jaccard)."""
+    common = len(stems & others)
+    return common >= ALIKE * (len(stems) + len(others) - common)
+
+
+def group_keys(numpy: Any, keys: Any) -> tuple[Any, Any]:
+    """An order that brings equal keys together and else keeps them, and where each group starts.
+
+    Two sorts by 16 bits, which numpy does by counting, take a third of the time of one by 64.
+    """
+    parts = keys.view(numpy.uint16).reshape(-1, 4)
+    order = numpy.argsort(numpy.ascontiguousarray(parts[:, 0]), kind="stable").astype(numpy.int32)
+    order = order[numpy.argsort(parts[:, 1][order], kind="stable")]
+    starts = _find_starts(numpy, keys[order])
+    # Two keys with the same 32 bits lie in pieces between each other.
+    if len(numpy.unique(keys[order[starts]])) < len(starts):
+        order = numpy.argsort(keys, kind="stable")
+        starts = _find_starts(numpy, keys[order])
+    return order, starts
+
+
+def _find_starts(numpy: Any, keys: Any) -> Any:
+    changes = keys[1:] != keys[:-1]
+    return numpy.concatenate(([0], numpy.flatnonzero(changes) + 1))
+
+
 def _get_credit(pair: tuple[_PostingList, float]) -> float:
     return pair[1]
 
@@ -400,5 +435,7 @@ def _view(numpy: Any, slots: array[int]) -> Any:
     return numpy.frombuffer(slots, numpy.int32)
 
 
-def _get_sum(sums: Any, slot: int) -> float:
-    return float(sums.get(slot, 0.0) if isinstance(sums, dict) else sums[slot])
+def _list_sums(sums: Any, slots: Sequence[int]) -> list[float]:
+    if isinstance(sums, dict):
+        return [sums.get(slot, 0.0) for slot in slots]
+    return list(sums[slots].tolist()) if slots else []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import compress
 from math import log
 
-from registry.search.postings import Postings, SearchDocument, Sums, WeighedTerm, WeightedField
+from registry.search.postings import Postings, SearchDocument, WeighedTerm, WeightedField
 from registry.search.thesaurus import find_related
 from registry.search.words import SearchQuery, SearchTerm, find_intent, stem_word
 
@@ -102,39 +102,40 @@ def _list_stems(term: SearchTerm, related: bool) -> Iterable[tuple[str, float]]:
 
 
 class Scorer:
-    """Scores tools for one task. `sums` are those of the task's weighed `terms`."""
+    """Scores tools for one task, whose weighed words are `terms`."""
 
     def __init__(
         self,
         task: SearchQuery,
-        registry: TermStatistics,
         terms: Sequence[WeighedTerm],
-        sums: Sums,
         known: Sequence[bool],
     ) -> None:
-        self._task, self._sums = task, sums
+        self._task = task
         self._weights = [term.weight for term in terms]
         self._known = sum(compress(self._weights, known))
         self._best = sum(self._weights) * (1 + COVERAGE + WHOLE_NAME) * (1 + FORM)
         self._ways: dict[str, list[tuple[int, float]]] = defaultdict(list)
         self._known_ways: dict[str, Sequence[tuple[int, float]]] = {}
         self._strays: dict[str, float] = {}
+        self._names: dict[str, tuple[float, float]] = {}
         for number, term in enumerate(terms):
             for stem, credit in term.stems:
                 self._ways[stem].append((number, credit))
 
-    def score_tool(self, slot: int, tool: SearchDocument) -> float:
-        """The tool's score relative to the best possible one, 1 at most.
+    def score_tool(self, tool: SearchDocument, evidence: float, covered: float) -> float:
+        """The tool's score relative to the best possible one, 1 at most; its sums are those of
+        the task's words.
 
         Negative where the penalty for other words in its name is larger than the rest.
         """
         if not self._known:
             return 0.0
-        evidence = self._sums.get_evidence(slot)
-        covered = self._sums.get_covered(slot)
-        name = tool.words.split()
-        evidence += COVERAGE * covered * covered / self._known + self._score_name(name)
-        return float(evidence * self._score_form(name) * self._score_access(tool) / self._best)
+        if tool.words not in self._names:
+            name = tool.words.split()
+            self._names[tool.words] = self._score_name(name), self._score_form(name)
+        bonus, form = self._names[tool.words]
+        evidence += COVERAGE * covered * covered / self._known + bonus
+        return float(evidence * form * self._score_access(tool) / self._best)
 
     def _score_name(self, name: Sequence[str]) -> float:
         """The bonus of a name whose words all answer the task, or else the penalty of

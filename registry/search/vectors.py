@@ -12,7 +12,9 @@ import json
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from importlib.resources import files
 from typing import Any
 
 from sqlalchemy import delete, insert, text
@@ -28,19 +30,24 @@ MAX_TEXT = 700
 BATCH = 64
 COVERED = 0.9
 """The part of a registry's tools that have a vector, from which vectors are compared."""
+ADAPTER = "adapter.f16"
+"""384 rows of 384 numbers of 16 bits (IEEE 754), little-endian."""
 
 
 @dataclass(frozen=True)
 class Likeness:
     """Cosines of a task with the tools of the registry, by document id.
 
-    `nearest` are the documents with the greatest ones, best first; `mean` and `deviation` are those
-    of the whole registry.
+    `nearness` is the same for the task's vector as `turn_vector` gives it, which orders the tools
+    better and says less of whether any fits; `nearest` are the best by it. `usual_nearness` is its
+    mean, `mean` and `deviation` are those of the cosines, all of the whole registry.
     """
 
     cosines: Mapping[int, float]
+    nearness: Mapping[int, float]
     nearest: tuple[int, ...]
     mean: float
+    usual_nearness: float
     deviation: float
 
 
@@ -99,14 +106,17 @@ class VectorIndex:
             ids, matrix, documents = self._ids, self._matrix, self._documents
         if not len(ids) or len(ids) < COVERED * documents:
             return None
-        cosines = matrix @ vector
+        both = matrix @ numpy.stack([vector, turn_vector(vector)], axis=1)
+        cosines, nearness = both[:, 0], both[:, 1]
         count = min(nearest, len(ids))
-        best = numpy.argpartition(-cosines, count - 1)[:count]
-        best = best[numpy.argsort(-cosines[best], kind="stable")]
+        best = numpy.argpartition(-nearness, count - 1)[:count]
+        best = best[numpy.argsort(-nearness[best], kind="stable")]
         return Likeness(
             _Cosines(numpy, ids, cosines),
+            _Cosines(numpy, ids, nearness),
             tuple(int(ids[each]) for each in best),
             float(cosines.mean()),
+            float(nearness.mean()),
             max(float(cosines.std()), 1e-6),
         )
 
@@ -140,6 +150,25 @@ class _Cosines(Mapping[int, float]):
 
     def __len__(self) -> int:
         return len(self._ids)
+
+
+def turn_vector(vector: Any) -> Any:
+    """A task's vector, turned towards those of the tools that such tasks mean; of length 1.
+
+    The matrix was fitted on public tasks by `python -m bench.adapter`, and is of tasks only: the
+    vectors of tools stay as the model gives them.
+    """
+    numpy: Any = import_module("numpy")
+    turned = _load_matrix() @ vector
+    return (turned / max(float(numpy.linalg.norm(turned)), 1e-12)).astype(numpy.float32)
+
+
+@cache
+def _load_matrix() -> Any:
+    numpy: Any = import_module("numpy")
+    kept = files("registry.search").joinpath("minilm", ADAPTER).read_bytes()
+    halves = numpy.frombuffer(kept, numpy.dtype("<f2"))
+    return halves.reshape(DIMENSIONS, DIMENSIONS).astype(numpy.float32)
 
 
 def describe_tool(name: str, definition: Mapping[str, Any]) -> str:

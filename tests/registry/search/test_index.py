@@ -314,6 +314,25 @@ def test_a_server_out_of_use_is_not_found_until_it_is_back(store: Store, state: 
     assert store.search.find_tools("order a pet")[0].tool == "place_order"
 
 
+def test_many_tools_of_one_name_and_text_leave_places_to_others(store: Store) -> None:
+    berths = tool("list_berths", "List the free berths of a harbour.")
+    for name in ("anna", "bert", "carl", "dora", "emil", "fred"):
+        store.servers.publish(entry(name, 1, berths, title="X"), now=1.0)
+    store.servers.publish(entry("plan", 1, tool("berths_list", "Berths of a harbour.")), now=1.0)
+    found = [match.entry for match in store.search.find_tools("list berths of the harbour", k=9)]
+    # Two servers of one API are a choice, and neither is hidden.
+    assert found[:2] == ["anna", "bert"]
+    assert found[2] == "plan"
+    assert set(found) >= {"anna", "bert", "carl", "dora", "emil", "fred"}
+
+
+def test_tools_of_one_name_that_do_other_things_keep_their_places(store: Store) -> None:
+    texts = ("Search the books of a library.", "Search flights by day.", "Search wrecks by depth.")
+    for name, said in zip(("anna", "bert", "carl"), texts, strict=True):
+        store.servers.publish(entry(name, 1, tool("search", said), title=name), now=1.0)
+    assert store.search.find_tools("search wrecks")[0].entry == "carl"
+
+
 def test_equals_come_in_order_of_their_names(store: Store) -> None:
     for name in ("zeta", "alpha", "mid"):
         store.servers.publish(entry(name, 1, tool("ping", "Ping."), title="X"), now=1.0)

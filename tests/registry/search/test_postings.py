@@ -15,6 +15,7 @@ from registry.search.postings import (
     SearchDocument,
     WeighedTerm,
     WeightedField,
+    group_keys,
     pack_stems,
 )
 from registry.store import Store
@@ -41,8 +42,8 @@ def test_a_search_without_numpy_comes_to_the_same(texts: list[list[str]]) -> Non
         postings.extend([document(id, words) for id, words in enumerate(texts)])
         sums = postings.add_up(TERMS, 0.8)
         slots = range(len(texts))
-        evidence = [round(sums.get_evidence(slot), 4) for slot in slots]
-        covered = [round(sums.get_covered(slot), 4) for slot in slots]
+        evidence = [round(each, 4) for each in sums.list_evidence(slots)]
+        covered = [round(each, 4) for each in sums.list_covered(slots)]
         found.append((evidence, covered, set(postings.select_best(sums, len(texts)))))
     assert found[0] == found[1]
 
@@ -100,3 +101,12 @@ def test_another_process_finds_what_was_published_withdrawn_and_published_again(
         one.servers.publish(entry("marina", 1, tool("list_boats")), now=4.0)
         one.servers.set_state("dns", "active", 5.0, by="me")
         assert [match.entry for match in two.search.find_tools("list boats")] == ["dns", "marina"]
+
+
+@pytest.mark.parametrize("low", [0, 1 << 32], ids=["other keys", "keys with the same 32 bits"])
+def test_equal_keys_are_brought_together_in_their_order(low: int) -> None:
+    numpy = pytest.importorskip("numpy")
+    keys = numpy.array([7, 7 + (low or 1), 7, 7 + (low or 1), -5, 7], numpy.int64)
+    order, starts = group_keys(numpy, keys)
+    groups = [part.tolist() for part in numpy.split(order, starts[1:])]
+    assert sorted(groups) == [[0, 2, 5], [1, 3], [4]]

@@ -14,6 +14,7 @@ import pytest
 from registry.errors import EncoderUnusable
 from registry.models import Route
 from registry.search.encoder import DIMENSIONS, check_digest, check_runtime, load_encoder
+from registry.search.vectors import VectorIndex, turn_vector
 from registry.store import Store
 from tests.registry.samples import entry, tool
 
@@ -172,6 +173,21 @@ def test_vectors_have_length_one_and_any_text_has_one() -> None:
         vector = encoder.encode(text)
         assert vector.shape == (DIMENSIONS,)
         assert abs(float(vector @ vector) - 1) < 1e-4
+
+
+def test_a_task_is_turned_for_the_order_only(store: Store) -> None:
+    encoder = load_encoder()
+    assert encoder
+    vector = encoder.encode(VAGUE)
+    turned = turn_vector(vector)
+    assert abs(float(turned @ turned) - 1) < 1e-5
+    assert 0.5 < float(turned @ vector) < 0.999
+    likeness = VectorIndex(store._database).compare(vector, 3)
+    assert likeness
+    best = max(likeness.nearness, key=likeness.nearness.__getitem__)
+    assert likeness.nearest[0] == best
+    berths = store.search.explain(VAGUE).ranked[0]
+    assert berths.cosine == likeness.cosines[berths.tool.id] != likeness.nearness[berths.tool.id]
 
 
 @pytest.mark.parametrize("installed", ["1.29.0", "1.32.0", "2.0", "nightly"])
