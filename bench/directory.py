@@ -4,10 +4,11 @@
         [--engine wasm|docker|none] [--fastmcp FASTMCP/bin/python --beside 40]
 
 Without a tarball npm fetches the package that the index names. `--compile` of the descriptions,
-spread evenly (0: all), are compiled, one line a failure: what does not compile, and what gives fewer tools than it has operations, with the
-first reason. `--prove` of them, chosen likewise, then go through the static and the mock
-stage with so many operations each, those that show the most. `--beside` of them are also read by
-FastMCP, in a process each as ours. Ends with status 1 where anything fails.
+spread evenly (0: all), are compiled, one line a failure: what does not compile, and what gives
+fewer tools than it has operations, with the first reason. `--prove` of them, chosen likewise, then
+go through the static and the mock stage with so many operations each, those that show the most.
+`--beside` of them are also read by FastMCP, in a process each as ours. Ends with status 1 where
+anything fails.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ def client(place: Place) -> Iterator[Peer]:
 def test_a_client_answers_in_one_round_trip_a_step(place: Place, client: Peer) -> None:
     asked = client.value("do", task="list the zones")
     assert asked["state"] == "asking"
-    assert place.zones.asked == []
+    # The process may look whether the description has changed.
+    assert "/zones" not in place.zones.paths
     with_answer = asked["answer_with"]
     wrong = client.call("do", run=with_answer["run"], answer={"confirm": "maybe"})
     assert wrong["isError"]
@@ -60,7 +61,7 @@ def test_a_client_answers_in_one_round_trip_a_step(place: Place, client: Peer) -
     assert ended["body"] == ZONES
     again = client.call("do", **with_answer)
     assert again["isError"]
-    assert place.zones.paths == ["/zones"]
+    assert place.zones.paths.count("/zones") == 1
 
 
 def test_what_waits_for_somebody_is_told_at_once(client: Peer) -> None:
@@ -160,7 +161,7 @@ def test_ctrl_c_at_a_question_ends_the_command_and_calls_nothing(place: Place) -
         status = process.wait(SECONDS)
     os.close(parent)
     assert status != 0
-    assert place.zones.asked == []
+    assert "/zones" not in place.zones.paths
 
 
 @pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
