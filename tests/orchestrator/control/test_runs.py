@@ -194,6 +194,6 @@ def test_typed_texts_are_the_answer_that_each_question_takes(store: Store) -> No
 
 def test_a_run_that_ended_with_a_waiting_write_links_to_the_approvals(store: Store) -> None:
     wire = {"method": "POST", "url": "https://api.example/zones"}
-    pending = {"state": "pending", "approval": "a1", "reason": "a write", "request": wire}
+    pending = {"state": "pending", "approval": "a1", "why": "a write", "request": wire}
     html = shown(store, run("j1", pending), run("j2"))
     assert html.count('href="/rooms/approvals"') == 1
