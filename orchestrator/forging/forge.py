@@ -140,9 +140,10 @@ class Forge:
         except ForgeWaits as wait:
             raise offer_base_url(wait, bundle, document, order) from wait
         probe = replace(self.probe, requests=0) if order.no_probe else self.probe
+        left_out: tuple[str, ...] = ()
         known = await asyncio.to_thread(self._find_proof, bundle, probe)
         if known is not None:
-            proof, left_out = known, ()
+            proof = known
             report(ForgeStep("mock", PROGRESS["live"], "the same as registered: proved already"))
         else:
             bundle, proof, left_out = await self._prove_with_repairs(bundle, report, timings, probe)
