@@ -81,4 +81,4 @@ def test_the_way_to_go_on_is_told_once(capsys: pytest.CaptureFixture[str]) -> No
     held = replace(PARKED, result=None, needs=need, message=describe_wait("j1", need))
     told = printed(capsys, held)
     assert told.count("toolwright allow j1") == 1
-    assert told.startswith("a person has to say yes first, to requests to api.example:443.")
+    assert told.startswith("first a person has to allow requests to api.example:443.")
