@@ -14,7 +14,7 @@ from rich.text import Text
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.terminal import err
 from registry.models import Job
-from sandbox.schemas.coercion import coerce_arguments
+from sandbox.schemas.coercion import coerce_arguments, nest_values
 
 T = TypeVar("T")
 
@@ -82,14 +82,9 @@ def _read_values(text: str, shown: Mapping[str, Any]) -> dict[str, Any]:
     _print(text, style="bold")
     for name, value in shown["known"].items():
         _print(f"  {name}: {json.dumps(value, ensure_ascii=False)}")
-    typed: dict[str, Any] = {}
-    for name in list(shown["missing"]) or list(shown["known"]):
-        place = typed
-        *outer, inner = name.split(".")
-        for part in outer:
-            place = place.setdefault(part, {})
-        place[inner] = _parse_value(click.prompt(name, err=True))
-    return dict(coerce_arguments(shown["inputSchema"], typed).arguments)
+    wanted = list(shown["missing"]) or list(shown["known"])
+    typed = {name: _parse_value(click.prompt(name, err=True)) for name in wanted}
+    return dict(coerce_arguments(shown["inputSchema"], nest_values(typed)).arguments)
 
 
 def _parse_value(typed: str) -> Any:

@@ -27,7 +27,7 @@ from registry.jobs.jobs import awaits_answer
 from registry.models import Job
 from registry.needs import AnswerNeed
 from registry.store import Store
-from sandbox.schemas.coercion import coerce_arguments
+from sandbox.schemas.coercion import coerce_arguments, nest_values
 from sandbox.schemas.validator import get_checker
 
 NONE = "none"
@@ -99,13 +99,7 @@ def _read_arguments(question: Mapping[str, Any], fields: Any) -> dict[str, Any]:
     values, problems = read_fields(_build_schema(shown), fields)
     if problems:
         raise OrchestratorError("; ".join(f"{each.where[:80]}: {each.reason}" for each in problems))
-    arguments: dict[str, Any] = {}
-    for name, value in values.items():
-        place = arguments
-        *outer, inner = name.split(".")
-        for part in outer:
-            place = place.setdefault(part, {})
-        place[inner] = value
+    arguments = nest_values(values)
     if has_references(arguments):
         raise OrchestratorError("type the value itself and no reference to an earlier result.")
     return dict(coerce_arguments(shown.get("inputSchema") or {}, arguments).arguments)

@@ -49,6 +49,18 @@ class Coercion:
     doubts: tuple[str, ...] = ()
 
 
+def nest_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted names (`body.name`) as the object that they are members of."""
+    nested: dict[str, Any] = {}
+    for dotted, value in values.items():
+        place = nested
+        *outer, inner = dotted.split(".")
+        for part in outer:
+            place = place.setdefault(part, {})
+        place[inner] = value
+    return nested
+
+
 def coerce_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Coercion:
     """Read arguments that break the schema. They are returned as they are where what they would be
     read as breaks it too.

@@ -12,6 +12,7 @@ from orchestrator.tasks.routing.intent import is_english
 from registry.database.canonical import hash_text, to_canonical_json
 from registry.needs import AnswerNeed
 from sandbox.sanitize import clean_text
+from sandbox.schemas.coercion import nest_values
 
 NONE = "none"
 """The tool that an answer names where none of the candidates fits."""
@@ -221,14 +222,7 @@ def _build_example(question: Question, name: str) -> dict[str, Any]:
         return {**example, "accept": True}
     if "source" in question.schema["properties"]:
         return {**example, "source": "https://api.example.com/openapi.json"}
-    arguments: dict[str, Any] = {}
-    for dotted in question.shown["missing"]:
-        place = arguments
-        *outer, inner = dotted.split(".")
-        for part in outer:
-            place = place.setdefault(part, {})
-        place[inner] = "…"
-    return {**example, "arguments": arguments}
+    return {**example, "arguments": nest_values(dict.fromkeys(question.shown["missing"], "…"))}
 
 
 def _describe(schema: Mapping[str, Any], name: str) -> Any:
