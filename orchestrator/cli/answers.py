@@ -16,6 +16,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from orchestrator.cli.terminal import out, print_note
+from orchestrator.results.opening import is_http_answer, open_result
 from orchestrator.results.shape import cut_text, write_json
 from sandbox import exactjson
 from sandbox.sanitize import clean_text
@@ -35,8 +36,6 @@ TEXT_LETTERS = 20_000
 LOOKED_AT = 50
 """Rows whose keys become columns."""
 ALL = "Cut for reading; --json shows all."
-_ENVELOPE = frozenset({"status", "body", "text", "content_type", "headers"})
-"""What our HTTP tools answer with (`docs/runtime-protocol.md`)."""
 
 
 @dataclass
@@ -50,7 +49,7 @@ class RenderedAnswer:
 
 def print_answer(result: Mapping[str, Any]) -> None:
     """Print an MCP tool result for a person. Notes beside the answer go to standard error."""
-    value, notes = _open_result(result)
+    value, notes = open_result(result, _parse_json)
     rendered = render_answer(value, out.width)
     for part in rendered.parts:
         out.print(part)
@@ -75,22 +74,6 @@ def render_answer(value: Any, width: int = 80) -> RenderedAnswer:
     return rendered
 
 
-def _open_result(result: Mapping[str, Any]) -> tuple[Any, list[str]]:
-    """What a result gives, and what it tells beside that. Where none of its texts is JSON they are
-    words to a reader, and say more than its structure.
-    """
-    content = result.get("content") or []
-    texts = [str(block.get("text", "")) for block in content if block.get("type") == "text"]
-    structured = result.get("structuredContent")
-    if not texts and structured is not None:
-        return structured, []
-    own = next((text for text in texts if isinstance(_parse_json(text), dict | list)), None)
-    if own is None or result.get("isError"):
-        return "\n".join(texts), []
-    value = structured if structured is not None else _parse_json(own)
-    return value, [text for text in texts if text is not own]
-
-
 def _parse_json(text: str) -> Any:
     try:
         return exactjson.loads(text.encode("utf-8", "replace"))
@@ -102,7 +85,7 @@ def _unwrap(value: Any) -> Any:
     """What an answer is about: the body of an HTTP answer, the one value of a computed one."""
     if not isinstance(value, Mapping):
         return value
-    if "status" in value and value.keys() <= _ENVELOPE:
+    if is_http_answer(value):
         for name in ("body", "text"):
             if name in value:
                 return value[name]

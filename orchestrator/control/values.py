@@ -16,7 +16,7 @@ from orchestrator.control.markup import (
     render_table,
     render_value,
 )
-from sandbox.wire.content import join_texts
+from orchestrator.results.opening import is_http_answer, open_result
 
 MAX_ROWS = 50
 MAX_COLUMNS = 6
@@ -25,8 +25,6 @@ MAX_CELL = 160
 MAX_DEPTH = 3
 MAX_JSON = 1 << 20
 """Characters of a text that is tried to be read as JSON."""
-_ENVELOPE = frozenset({"status", "body", "text", "content_type", "headers"})
-"""What our HTTP tools answer with (docs/runtime-protocol.md)."""
 
 
 def render_answer(result: Any, key: str, most: int = MAX_VALUE) -> str:
@@ -50,22 +48,11 @@ def render_json(value: Any, key: str, most: int = MAX_VALUE) -> str:
 
 
 def open_answer(result: Any) -> tuple[Any, tuple[str, ...]]:
-    """What an MCP result gives, and what it tells beside that. Where none of its texts is JSON they
-    are words to a reader, and say more than its structure.
-    """
-    content = result.get("content") if isinstance(result, Mapping) else None
-    if not isinstance(content, list):
+    """What an answer gives, and what it tells beside that; of one that is no MCP result itself."""
+    if not isinstance(result, Mapping) or not isinstance(result.get("content"), list):
         return _unwrap(_parse_json(result) if isinstance(result, str) else result), ()
-    blocks = [block for block in content if isinstance(block, Mapping)]
-    texts = [str(block.get("text", "")) for block in blocks if block.get("type") == "text"]
-    structured = result.get("structuredContent")
-    if not texts and structured is not None:
-        return _unwrap(structured), ()
-    own = next((text for text in texts if not isinstance(_parse_json(text), str)), None)
-    if own is None or result.get("isError"):
-        return join_texts(content), ()
-    value = structured if structured is not None else _parse_json(own)
-    return _unwrap(value), tuple(text for text in texts if text is not own)
+    value, notes = open_result(result, _parse_json)
+    return _unwrap(value), notes
 
 
 def _parse_json(text: str) -> Any:
@@ -82,7 +69,7 @@ def _unwrap(value: Any) -> Any:
     """The body of an HTTP answer, the one value of a computed one."""
     if not isinstance(value, Mapping):
         return value
-    if "status" in value and value.keys() <= _ENVELOPE:
+    if is_http_answer(value):
         held = next((value[name] for name in ("body", "text") if name in value), None)
         return f"HTTP {value['status']}" if held is None else held
     return value["result"] if value.keys() == {"result"} else value
