@@ -14,10 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import pty
 import re
 import resource
-import select
 import subprocess
 import sys
 import tempfile
@@ -26,6 +24,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from scripts.terminal import open_shell, read_terminal
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 600.0
@@ -72,20 +72,10 @@ def read_commands(readme: str) -> tuple[str, ...]:
 
 def type_command(command: str, environment: Mapping[str, str], place: Path) -> TypedCommand:
     """Type a command into a shell and answer what it asks, until it ends."""
-    parent, child = pty.openpty()
     begun, worked, shown, asked_from = time.monotonic(), _read_cpu(), "", 0
     answers, moments = list(ANSWERS), dict[str, float]()
-    with subprocess.Popen(
-        ["/bin/bash", "-c", command],
-        stdin=child,
-        stdout=child,
-        stderr=child,
-        env=dict(environment),
-        cwd=place,
-        start_new_session=True,
-    ) as process:
-        os.close(child)
-        while part := _read_terminal(parent):
+    with open_shell(command, environment, place) as (process, terminal):
+        while part := read_terminal(terminal, SECONDS):
             shown += part
             for text in PARTS:
                 if text in shown:
@@ -93,10 +83,9 @@ def type_command(command: str, environment: Mapping[str, str], place: Path) -> T
             question = shown[asked_from:]
             waits = question.rstrip().endswith(":")
             if waits and answers and answers[0][0] in question:
-                os.write(parent, answers.pop(0)[1].encode() + b"\n")
+                os.write(terminal, answers.pop(0)[1].encode() + b"\n")
                 asked_from = len(shown)
         status = process.wait(SECONDS)
-    os.close(parent)
     seconds, cpu = time.monotonic() - begun, _read_cpu() - worked
     return TypedCommand(command, seconds, cpu, shown, status, moments)
 
@@ -105,16 +94,6 @@ def _read_cpu() -> float:
     """Processor seconds of all ended children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def _read_terminal(terminal: int) -> str:
-    """What is shown next; "" at the end, and where nothing came for too long."""
-    ready, _, _ = select.select([terminal], [], [], SECONDS)
-    try:
-        return os.read(terminal, 65_536).decode("utf-8", "replace") if ready else ""
-    except OSError:
-        # What Linux tells once nobody has the other end open.
-        return ""
 
 
 @contextmanager

@@ -14,9 +14,7 @@ question. Servers run on the WASM engine, or on `<!-- engine: docker -->`.
 from __future__ import annotations
 
 import os
-import pty
 import re
-import select
 import subprocess
 import sys
 import tempfile
@@ -24,6 +22,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from scripts.terminal import open_shell, read_terminal
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "howto"
@@ -192,46 +192,26 @@ def _type(
     answers: Sequence[tuple[str, str]],
 ) -> tuple[str, ...]:
     """What a command prints at a terminal at which its questions are answered."""
-    parent, child = pty.openpty()
     shown, answered = "", 0
-    with subprocess.Popen(
-        ["/bin/bash", "-c", command],
-        stdin=child,
-        stdout=child,
-        stderr=child,
-        env=dict(environment),
-        cwd=place,
-        start_new_session=True,
-    ) as process:
-        os.close(child)
-        while part := _read_terminal(parent):
+    with open_shell(command, environment, place) as (process, terminal):
+        while part := read_terminal(terminal, SECONDS):
             shown += part
             question = shown[answered:]
             asked = question.rstrip().rpartition("\n")[2]
             if question.endswith((": ", "? ")) and (answer := _find_answer(asked, answers)):
-                os.write(parent, answer.encode() + b"\n")
+                os.write(terminal, answer.encode() + b"\n")
                 answered = len(shown)
         try:
             process.wait(5)
         except subprocess.TimeoutExpired:
             # It waits for an answer that nobody gives.
             process.terminate()
-    os.close(parent)
     return tuple(_clean(shown))
 
 
 def _find_answer(asked: str, answers: Sequence[tuple[str, str]]) -> str:
     """The answer to the first question that stands in what was asked."""
     return next((text for question, text in (*answers, *ANSWERS) if question in asked), "")
-
-
-def _read_terminal(terminal: int) -> str:
-    ready, _, _ = select.select([terminal], [], [], SECONDS)
-    try:
-        return os.read(terminal, 65_536).decode("utf-8", "replace") if ready else ""
-    except OSError:
-        # What Linux tells once nobody has the other end open.
-        return ""
 
 
 def _clean(shown: str) -> Iterator[str]:

@@ -85,9 +85,10 @@ class Home:
         assert done.returncode == 0, done.stderr or done.stdout
         return done.stdout
 
-    def type_command(self, *words: str, answers: list[tuple[bytes, str]]) -> tuple[str, int]:
-        """Type a command at a terminal of its own, and each answer once its question stands there;
-        all that was shown, and the command's status.
+    @contextmanager
+    def open_terminal(self, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+        """A command at a terminal of its own, which is returned with it. The block is to wait for
+        its end.
         """
         parent, child = pty.openpty()
         with subprocess.Popen(
@@ -99,9 +100,16 @@ class Home:
             start_new_session=True,
         ) as process:
             os.close(child)
-            shown = type_answers(parent, answers).decode("utf-8", "replace")
-            status = process.wait(self.seconds)
+            yield process, parent
         os.close(parent)
+
+    def type_command(self, *words: str, answers: list[tuple[bytes, str]]) -> tuple[str, int]:
+        """Type a command at a terminal of its own, and each answer once its question stands there;
+        all that was shown, and the command's status.
+        """
+        with self.open_terminal(*words) as (process, terminal):
+            shown = type_answers(terminal, answers).decode("utf-8", "replace")
+            status = process.wait(self.seconds)
         return shown, status
 
     @contextmanager

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -15,7 +13,7 @@ import pytest
 from orchestrator.cli.terminal import WAITING
 from orchestrator.results.shape import count_tokens
 from registry.search.encoder import is_installed
-from tests.functional.home import SECONDS, Home, new_home, type_answers, until
+from tests.functional.home import SECONDS, Home, new_home, until
 from tests.functional.peer import Peer
 from tests.functional.test_task_questions import PLAN, THREE, WRITTEN
 from tests.world.site import Site
@@ -123,43 +121,21 @@ def test_without_a_terminal_the_question_is_printed_with_the_command_that_answer
 def test_a_person_at_the_terminal_is_asked_right_there(
     place: Place, task: str, typed: list[tuple[bytes, str]], said: str
 ) -> None:
-    parent, child = pty.openpty()
-    words = place.home.command("do", task)
+    words = ["do", task]
     if "records" in task:
         words += ["--tool", "zones.list_records"]
-    with subprocess.Popen(
-        words,
-        stdin=child,
-        stdout=child,
-        stderr=child,
-        env=place.home.environment,
-        start_new_session=True,
-    ) as process:
-        os.close(child)
-        seen = type_answers(parent, typed)
-        process.wait(SECONDS)
-    os.close(parent)
-    assert said in seen.decode("utf-8", "replace")
+    seen, _ = place.home.type_command(*words, answers=typed)
+    assert said in seen
 
 
 def test_ctrl_c_at_a_question_ends_the_command_and_calls_nothing(place: Place) -> None:
     place.zones.asked.clear()
-    parent, child = pty.openpty()
-    with subprocess.Popen(
-        place.home.command("do", "list the zones"),
-        stdin=child,
-        stdout=child,
-        stderr=child,
-        env=place.home.environment,
-        start_new_session=True,
-    ) as process:
-        os.close(child)
+    with place.home.open_terminal("do", "list the zones") as (process, terminal):
         seen = b""
         while b"[y/N]" not in seen:
-            seen += os.read(parent, 65_536)
+            seen += os.read(terminal, 65_536)
         process.send_signal(signal.SIGINT)
         status = process.wait(SECONDS)
-    os.close(parent)
     assert status != 0
     assert "/zones" not in place.zones.paths
 
