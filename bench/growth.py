@@ -19,24 +19,21 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import cycle, islice
 from pathlib import Path
 
 from bench.call import Peer
 from bench.compile import synthetic
 from bench.live import Client, register_servers
-from bench.pools import Pool
 from bench.rooms import fill_store, measure_room
 from bench.runners import opened_runner
+from bench.scale import POOLS, draw_documents, measure_loading, measure_searches
 from bench.search import DATA, questions
 from forge.compiler.compile import compile_document
 from forge.readers.document import load_document
 from orchestrator.control.rooms.place import Place
 from orchestrator.settings import load_settings
-from registry.search.index import weigh_task
-from registry.search.postings import Postings
 from registry.store import Store
 from sandbox.bundle.model import Bundle, render_files
 from sandbox.stages.prove import prove_bundle
@@ -44,7 +41,6 @@ from sandbox.stages.prove import prove_bundle
 SIZES = (1, 10, 100)
 MEGABYTES = 0.0353
 """Of the synthetic document with twenty operations."""
-POOLS = ("bfcl", "bfcl_live", "metatool", "stb")
 WARM = 200
 TASKS = 100
 
@@ -119,26 +115,12 @@ def read_times() -> tuple[float, ...]:
 
 
 def measure_search(data: Path) -> Iterator[Row]:
-    whole = [Pool(data, name, None, None).index_tools(()) for name in POOLS]
-    tools = [each for postings in whole for each in postings.documents]
     asked = [each.q for each in questions(data, TASKS // len(POOLS), ("full",))]
     loaded, searched = [], []
     for size in SIZES:
-        documents = [
-            replace(each, id=number + 1, entry=f"server{number // 20}")
-            for number, each in enumerate(islice(cycle(tools), 1_000 * size))
-        ]
-        postings = Postings(True)
-        started = time.process_time()
-        postings.extend(documents)
-        loaded.append(time.process_time() - started)
-        weigh_task(asked[0], postings, None)
-        times = []
-        for task in asked:
-            started = time.process_time()
-            weigh_task(task, postings, None)
-            times.append(1000 * (time.process_time() - started))
-        searched.append(statistics.median(times))
+        postings, seconds = measure_loading(draw_documents(data, 1_000 * size), numpy=True)
+        loaded.append(seconds)
+        searched.append(statistics.median(measure_searches(postings, asked)))
     yield Row("loading the search", "tools, from 1,000", "s", tuple(loaded))
     yield Row("a search by words", "tools, from 1,000", "ms", tuple(searched))
 

@@ -12,18 +12,48 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count, cycle, islice
+from itertools import cycle, islice
 from pathlib import Path
 
 from bench.pools import Pool
 from bench.search import DATA, questions
 from registry.search.index import weigh_task
-from registry.search.postings import Postings
+from registry.search.postings import Postings, SearchDocument
 
 POOLS = ("bfcl", "bfcl_live", "metatool", "stb")
 SERVER = 20
 """Tools of one server."""
+
+
+def draw_documents(data: Path, count: int) -> list[SearchDocument]:
+    """So many tools of the pools, as often as needed, in servers of SERVER tools."""
+    pools = [Pool(data, name, None, None).index_tools(()) for name in POOLS]
+    tools = cycle(each for postings in pools for each in postings.documents)
+    return [
+        replace(each, id=id, entry=f"server{id // SERVER}")
+        for id, each in enumerate(islice(tools, count), 1)
+    ]
+
+
+def measure_loading(documents: Sequence[SearchDocument], numpy: bool) -> tuple[Postings, float]:
+    """An index of these tools, and the seconds of CPU that it took."""
+    postings = Postings(numpy)
+    started = time.process_time()
+    postings.extend(documents)
+    return postings, time.process_time() - started
+
+
+def measure_searches(postings: Postings, tasks: Sequence[str]) -> list[float]:
+    """Milliseconds of CPU of a search for each task, the least first."""
+    weigh_task(tasks[0], postings, None)
+    times = []
+    for task in tasks:
+        started = time.process_time()
+        weigh_task(task, postings, None)
+        times.append(1000 * (time.process_time() - started))
+    return sorted(times)
 
 
 def main() -> None:
@@ -33,24 +63,12 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=200)
     parser.add_argument("--slow", action="store_true")
     args = parser.parse_args()
-    whole = [Pool(args.data, name, None, None).index_tools(()) for name in POOLS]
-    tools = cycle(each for postings in whole for each in postings.documents)
-    documents = [
-        replace(each, id=id, entry=f"server{id // SERVER}")
-        for id, each in zip(count(1), islice(tools, args.tools), strict=False)
-    ]
-    postings = Postings(not args.slow)
-    started = time.process_time()
-    postings.extend(documents)
-    print(f"{len(postings)} tools loaded in {time.process_time() - started:.2f} s")
+    documents = draw_documents(args.data, args.tools)
+    postings, seconds = measure_loading(documents, not args.slow)
+    print(f"{len(postings)} tools loaded in {seconds:.2f} s")
     asked = [each.q for each in questions(args.data, args.tasks // len(POOLS), ("full",))]
-    weigh_task(asked[0], postings, None)
-    times = []
-    for task in asked:
-        started = time.process_time()
-        weigh_task(task, postings, None)
-        times.append(1000 * (time.process_time() - started))
-    slow = sorted(times)[len(times) * 95 // 100]
+    times = measure_searches(postings, asked)
+    slow = times[len(times) * 95 // 100]
     print(f"a search: p50 {statistics.median(times):.2f} ms, p95 {slow:.2f} ms")
     started = time.process_time()
     postings.discard("server7")
