@@ -42,9 +42,14 @@ REMEMBERED = 4_096
 LEFT_OUT = "[left out: addressed to a model]"
 
 
+def inflect(number: int, noun: str) -> str:
+    """`tool` of one, `tools` of more: for nouns whose plural ends in s."""
+    return noun if number == 1 else f"{noun}s"
+
+
 def render_count(number: int, noun: str) -> str:
-    """`1 tool`, `2 tools`: for nouns whose plural ends in s."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """`1 tool`, `2 tools`."""
+    return f"{number:,} {inflect(number, noun)}"
 
 
 def sanitize_line(text: Any, limit: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from forge.text import inflect
 from orchestrator.control.markup import (
     escape_text,
     render_empty,
@@ -92,11 +93,11 @@ def render_day(store: Store, now: float) -> str:
         for figure, told, address in (
             (
                 f"{good + bad:,}{more}",
-                "call" if good + bad == 1 else "calls",
+                inflect(good + bad, "call"),
                 build_address("calls"),
             ),
             (f"{bad:,}{more}", "failed", build_address("calls") + "?outcome=failed"),
-            (len(servers), "server" if len(servers) == 1 else "servers", build_address("servers")),
+            (len(servers), inflect(len(servers), "server"), build_address("servers")),
             (trusted, "trusted", build_address("servers")),
             (held, "quarantined", build_address("servers")),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from forge.text import inflect
 from orchestrator.control.markup import (
     escape_text,
     render_badge,
@@ -49,7 +50,7 @@ def _render_state(state: str) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {inflect(number, noun)}"
 
 
 def render_about(store: Store, name: str) -> str:
