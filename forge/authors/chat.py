@@ -140,15 +140,18 @@ class _StreamParts:
 
 async def _split_lines(chunks: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes]:
     """Lines, each ended by LF or CR LF. Raises BodyTooLong for one of more than `most` bytes."""
-    rest = b""
+    # Only what is new is searched: a line may come in as many pieces as it has bytes.
+    line = bytearray()
     async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line.rstrip(b"\r")
-        if len(rest) > most:
+        head, *ends = chunk.split(b"\n")
+        line += head
+        for end in ends:
+            yield bytes(line).rstrip(b"\r")
+            line = bytearray(end)
+        if len(line) > most:
             raise BodyTooLong(most)
-    if rest:
-        yield rest
+    if line:
+        yield bytes(line)
 
 
 def parse_usage(told: Any) -> MessageUsage:

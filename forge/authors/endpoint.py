@@ -164,7 +164,7 @@ class OpenAIAuthor:
         writes no further.
         """
         body = self._build_body(ask, prompt, shape)
-        extra = {"Accept": "text/event-stream"} if shape.stream else {}
+        extra = {"Accept": EVENT_STREAM} if shape.stream else {}
         sending = self._client.chat.completions.with_streaming_response.create(
             model=self._model, messages=[], extra_body=body, extra_headers=extra
         )
