@@ -158,7 +158,8 @@ class App:
     ) -> Mapping[str, Any]:
         """Carry out a task run. Its graph library is loaded when the first one comes."""
         graph = await asyncio.to_thread(importlib.import_module, "orchestrator.tasks.task_graph")
-        await self._encode_new_tools()
+        if not job.request.get("tool"):
+            await self._encode_new_tools()
         parts = TaskParts(
             self.settings.checkpoints,
             self.roster,
