@@ -22,17 +22,17 @@ def fetch_rows(
 ) -> list[tuple[Any, ...]]:
     """All rows of a query that is built once, as tuples. Raises sqlite3.Error."""
     statement, names, own = _compile_query(query)
-    driver = cast(sqlite3.Connection, connection.connection.driver_connection)
     given = {**own, **values} if own else values
-    return driver.execute(statement, [given[name] for name in names]).fetchall()
+    return _get_driver(connection).execute(statement, [given[name] for name in names]).fetchall()
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows, which have the same columns. Raises sqlite3.Error."""
     if rows:
         statement, names = _compile_insert(table, tuple(rows[0]))
-        driver = cast(sqlite3.Connection, connection.connection.driver_connection)
-        driver.executemany(statement, [[row[name] for name in names] for row in rows])
+        _get_driver(connection).executemany(
+            statement, [[row[name] for name in names] for row in rows]
+        )
 
 
 def update_rows(connection: Connection, update: Update, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -41,8 +41,19 @@ def update_rows(connection: Connection, update: Update, rows: Sequence[Mapping[s
     """
     if rows:
         statement, names = _compile_update(update, tuple(rows[0]))
-        driver = cast(sqlite3.Connection, connection.connection.driver_connection)
-        driver.executemany(statement, [[row[name] for name in names] for row in rows])
+        _get_driver(connection).executemany(
+            statement, [[row[name] for name in names] for row in rows]
+        )
+
+
+def _execute_many(
+    connection: Connection, statement: str, names: Names, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    _get_driver(connection).executemany(statement, [[row[name] for name in names] for row in rows])
+
+
+def _get_driver(connection: Connection) -> sqlite3.Connection:
+    return cast(sqlite3.Connection, connection.connection.driver_connection)
 
 
 @lru_cache(maxsize=64)

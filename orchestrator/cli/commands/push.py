@@ -143,8 +143,9 @@ def send_test(name: str, pin_file: Path | None, as_json: bool) -> None:
     problems = {target.name: deliver_message(target, message) for target in wanted}
     if as_json:
         print_json([{"name": target, "problem": told} for target, told in problems.items()])
-    for target, problem in () if as_json else problems.items():
-        print_text(f"{target}: {problem or 'sent'}", "red" if problem else "")
+    else:
+        for target, problem in problems.items():
+            print_text(f"{target}: {problem or 'sent'}", "red" if problem else "")
     if any(problems.values()):
         raise OrchestratorError("not every target took the message.")
 
