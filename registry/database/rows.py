@@ -46,12 +46,6 @@ def update_rows(connection: Connection, update: Update, rows: Sequence[Mapping[s
         )
 
 
-def _execute_many(
-    connection: Connection, statement: str, names: Names, rows: Sequence[Mapping[str, Any]]
-) -> None:
-    _get_driver(connection).executemany(statement, [[row[name] for name in names] for row in rows])
-
-
 def _get_driver(connection: Connection) -> sqlite3.Connection:
     return cast(sqlite3.Connection, connection.connection.driver_connection)
 
