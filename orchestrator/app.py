@@ -255,7 +255,7 @@ def _open_forge_parts(ground: Context, calling: CallParts, stack: AsyncExitStack
     second, tool = Review(rounds, engine), ground.roster.find_tool
     proving = DraftProver(store.calls, forge, second, tool)
     scan = SecretScan(vault)
-    apis = DeclaredApis(forge.descriptions)
+    apis = DeclaredApis(forge.descriptions, scan)
     drafting = DraftJobRunner(store, forge, Briefing(store, shelf), rounds, proving, apis, scan)
     jobs = ForgeJobRunner(forge, drafting, Documentation(store.jobs, forge, authors))
     return _ForgeParts(forge, authors, drafting, jobs)

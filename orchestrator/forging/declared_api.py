@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from forge.documentation.checking import LocatedClaims
@@ -23,6 +23,7 @@ from orchestrator.errors import ForgeFailed, ProseFound, SourceMissing
 from orchestrator.forging.descriptions import Descriptions
 from orchestrator.forging.order import NO_SOURCE, ForgeOrder, Report
 from orchestrator.forging.proposal import Proposal
+from orchestrator.forging.secret_scan import SecretScan
 from sandbox.bundle.model import Bundle
 
 TASK = "the task"
@@ -35,6 +36,7 @@ class DeclaredApis:
     """Compiles what drafts declare of their APIs."""
 
     descriptions: Descriptions
+    scan: SecretScan = field(default_factory=SecretScan)
 
     async def resolve_api(self, proposal: Proposal) -> Proposal | tuple[Diagnosis, ...]:
         """The proposal with its API, and each tool's `calls` as requests; or what is wrong. Raises
@@ -50,6 +52,9 @@ class DeclaredApis:
                 reason = "a changed server keeps its parent's API: leave `api` out"
                 return (Diagnosis("draft", "/api", "", reason),)
             pages = await self._load_pages(proposal.order, proposal.report)
+            shown = await asyncio.to_thread(self._find_shown_credentials, proposal, pages)
+            if shown:
+                return shown
             found = await asyncio.to_thread(_compile_api, pages, claims, proposal.brief.name)
             if not isinstance(found, Bundle):
                 return found
@@ -61,6 +66,13 @@ class DeclaredApis:
         if not isinstance(draft, Draft):
             return tuple(Diagnosis("draft", p.where, "", p.reason) for p in draft)
         return replace(proposal, draft=draft, api=api)
+
+    def _find_shown_credentials(
+        self, proposal: Proposal, pages: Iterable[Page]
+    ) -> tuple[Diagnosis, ...]:
+        """The credentials of the documentation's examples that the draft took over."""
+        found = self.scan.find_problems(proposal.row.content, (page.text for page in pages))
+        return tuple(Diagnosis("draft", each.where, "", each.reason) for each in found[:MAX_TOLD])
 
     async def _load_pages(self, order: ForgeOrder, report: Report) -> tuple[Page, ...]:
         """The documentation that an order names; without one, the task itself."""

@@ -27,11 +27,13 @@ from tests.functional.test_authors import carried
 from tests.granted import person
 
 Draft = Mapping[str, Any]
+SHOWN_KEY = "9f8a7c6b5d4e"
+SHOWN_CALL = f"curl https://api.harbour.example/z -H 'Authorization: Bearer {SHOWN_KEY}'"
 
 
-async def hand_in(app: App, task: str, name: str, *drafts: Draft) -> Job:
+async def hand_in(app: App, task: str, name: str, *drafts: Draft, source: str = "none") -> Job:
     """The job when the last of the drafts is judged."""
-    request = {"task": task, "name": name, "source": "none", "author": "client"}
+    request = {"task": task, "name": name, "source": source, "files": "typed", "author": "client"}
     job = await carried(app, app.jobs.create_job("forge", request))
     assert job.state == "waiting", job.message
     for draft in drafts:
@@ -78,6 +80,12 @@ def story(any_engine: str, tmp_path_factory: pytest.TempPathFactory) -> Story:
             await seen.follow(app, "composite", COMPOSITE_TASK, "sums", *drafts)
             lying = changed(HTTP_EXAMPLE, "409 when the berth is taken", "423 when it is locked")
             await seen.follow(app, "http", HTTP_TASK, "harbour", lying, HTTP_EXAMPLE)
+            page = home / "api.md"
+            page.write_text(f"{HTTP_TASK}\n\n    {SHOWN_CALL}\n")
+            keyed = {**HTTP_EXAMPLE, "code": f'KEY = "{SHOWN_KEY}"\n{HTTP_EXAMPLE["code"]}'}
+            job = await hand_in(app, "Book a berth", "keyed", keyed, source=str(page))
+            seen.jobs["keyed"] = job
+            seen.told["keyed"] = json.dumps(app.store.drafts.find(job.id)[0].diagnosis)
 
     asyncio.run(run())
     return seen
@@ -98,3 +106,10 @@ def test_an_answer_that_the_called_tool_would_not_take_is_told_with_its_place(
 def test_a_claim_about_the_api_that_its_text_does_not_say_fails_the_draft(story: Story) -> None:
     assert "/api/operations/1" in story.told["http"]
     assert "has no quotation from the text" in story.told["http"]
+
+
+def test_a_credential_that_the_documentation_shows_stands_in_no_code(story: Story) -> None:
+    assert story.jobs["keyed"].state == "waiting"
+    assert "a credential that the task or its documentation shows" in story.told["keyed"]
+    assert '"/code"' in story.told["keyed"]
+    assert SHOWN_KEY not in story.told["keyed"]
