@@ -26,21 +26,24 @@ FITTING = {
     "remark": lambda found: found.kind == "remark",
     "no-act": lambda found: not may_act(found),
 }
+TASKS = {kind: [task for told, task in CASES if told == kind] for kind in FITTING}
 
 
 def may_act(found: TaskIntent) -> bool:
     return found.kind in ("command", "creation") and found.certain
 
 
-@pytest.mark.parametrize(("kind", "task"), CASES, ids=[task for _, task in CASES])
-def test_the_kind_of_a_task(kind: str, task: str) -> None:
-    assert FITTING[kind](classify_task(task)), classify_task(task)
+@pytest.mark.parametrize("kind", FITTING)
+def test_the_kind_of_a_task(kind: str) -> None:
+    found = [classify_task(task) for task in TASKS[kind]]
+    assert [each for each in found if not FITTING[kind](each)] == []
 
 
 def test_half_of_the_table_is_not_to_be_acted_on() -> None:
     kinds = [kind for kind, _ in CASES]
     inert = sum(kind in ("advice", "remark", "no-act") for kind in kinds)
     assert len(kinds) >= 150
+    assert set(kinds) == set(FITTING)
     assert inert >= len(kinds) / 2
 
 
@@ -48,9 +51,9 @@ QUIET = [task for kind, task in CASES if kind in ("remark", "no-act", "advice")]
 
 
 @pytest.mark.parametrize("lead", ["", "  ", "\n", "Hey, ", "Please "])
-@pytest.mark.parametrize("task", [task for task in QUIET if not task.startswith(">")])
-def test_politeness_makes_no_remark_a_command(task: str, lead: str) -> None:
-    assert not may_act(classify_task(lead + task))
+def test_politeness_makes_no_remark_a_command(lead: str) -> None:
+    tasks = [lead + task for task in QUIET if not task.startswith(">")]
+    assert [task for task in tasks if may_act(classify_task(task))] == []
 
 
 @given(st.sampled_from([task for kind, task in CASES if kind == "read"]))
