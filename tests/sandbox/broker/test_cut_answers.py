@@ -43,7 +43,8 @@ def test_a_write_whose_answer_is_too_large_is_told_to_have_happened() -> None:
     assert (exchange.kind, exchange.answered, exchange.response) == ("too_large", 201, None)
     assert "the API answered 201, so what was asked for is done" in exchange.reason
     assert "must not be repeated" in exchange.reason
-    assert "larger than 10 bytes" in exchange.reason
+    assert "has 50 bytes, more than the 10 bytes that are taken" in exchange.reason
+    assert "Ask for less" not in exchange.reason
     assert from_json(to_json(exchange)) == exchange
     assert exchange.replace_elapsed(3.0).answered == 201
 
@@ -61,6 +62,7 @@ def test_a_read_whose_answer_is_too_large_is_only_too_large() -> None:
     exchange = performed(broker(Told([answer(200, LARGE)]), caps=SMALL).perform(get()))
     assert exchange.kind == "too_large"
     assert "done" not in exchange.reason
+    assert "Ask for less where an argument allows it: one page" in exchange.reason
 
 
 @pytest.mark.parametrize(("answered", "state"), [(201, "done"), (500, "failed"), (0, "unknown")])
@@ -72,7 +74,7 @@ def test_an_approved_write_is_done_also_where_its_answer_was_cut(answered: int, 
     assert find_write_state(released, Release(digest_request(WRITE)), outcome) == state
 
 
-def test_the_network_tells_the_status_of_an_answer_that_it_cuts() -> None:
+def test_the_network_tells_the_status_and_size_of_an_answer_that_it_cuts() -> None:
     async def scenario(url: str) -> Exchange:
         origin = parse_origin(url)
         assert origin is not None
@@ -85,3 +87,4 @@ def test_the_network_tells_the_status_of_an_answer_that_it_cuts() -> None:
         exchange = asyncio.run(scenario(url))
     assert (exchange.kind, exchange.answered) == ("too_large", 201)
     assert "is done" in exchange.reason
+    assert "has 5000 bytes, more than the 100 bytes" in exchange.reason
