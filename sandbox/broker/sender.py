@@ -160,8 +160,8 @@ class Sender:
                 request, "rate_limited", str(error), delivery.sent, error.seconds
             )
         if len(response.body) > self.caps.response_bytes:
-            error = ResponseTooLarge(self.caps.response_bytes, size=len(response.body))
-            return build_cut_exchange(request, str(error), response.status, delivery.sent)
+            cut = ResponseTooLarge(self.caps.response_bytes, size=len(response.body))
+            return build_cut_exchange(request, str(cut), response.status, delivery.sent)
         sent_at = tuple(delivery.sent_at)
         return Exchange(request, response, attempts=delivery.sent, sent_at=sent_at)
 
