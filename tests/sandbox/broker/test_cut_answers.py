@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 
 import pytest
 
@@ -33,7 +34,8 @@ class _Large(Answering):
         self.body()
         self.answer(201, b"x" * 5000)
 
-    do_GET = do_POST
+    def do_GET(self) -> None:
+        self.answer(200, gzip.compress(b"x" * 5000), headers=[("Content-Encoding", "gzip")])
 
 
 def test_a_write_whose_answer_is_too_large_is_told_to_have_happened() -> None:
@@ -74,17 +76,27 @@ def test_an_approved_write_is_done_also_where_its_answer_was_cut(answered: int, 
     assert find_write_state(released, Release(digest_request(WRITE)), outcome) == state
 
 
-def test_the_network_tells_the_status_and_size_of_an_answer_that_it_cuts() -> None:
+def _cut_by_the_network(method: str) -> Exchange:
     async def scenario(url: str) -> Exchange:
         origin = parse_origin(url)
         assert origin is not None
-        policy = Policy((rule("POST", read=False, url=url),))
+        policy = Policy((rule(method, read=method == "GET", url=url),))
         async with LiveHttp(frozenset({origin}), response_bytes=100) as upstream:
             sender = Broker(policy, upstream, writes=Release(None))
-            return await sender.perform(WireRequest("POST", f"{url}/things"))
+            return await sender.perform(WireRequest(method, f"{url}/things"))
 
     with served(_Large, lambda url: url) as url:
-        exchange = asyncio.run(scenario(url))
+        return asyncio.run(scenario(url))
+
+
+def test_the_network_tells_the_status_and_size_of_an_answer_that_it_cuts() -> None:
+    exchange = _cut_by_the_network("POST")
     assert (exchange.kind, exchange.answered) == ("too_large", 201)
     assert "is done" in exchange.reason
     assert "has 5000 bytes, more than the 100 bytes" in exchange.reason
+
+
+def test_a_size_that_is_that_of_the_compressed_answer_is_not_told() -> None:
+    exchange = _cut_by_the_network("GET")
+    assert exchange.kind == "too_large"
+    assert "the answer is larger than the 100 bytes that are taken of one" in exchange.reason
