@@ -6,8 +6,8 @@
 First answers are those of servers that nobody called before, with a pause before each in which a
 spare is made ready: called at once, and called after `find` named the tool. Then every server is
 called once, and random ones after it for so many seconds, some calls at a time. Memory is what the
-machine has less (MemAvailable) divided by the servers, and what `serve` itself takes; open files
-are those of `serve`. Fair is a server whose median is near the median of all.
+machine has less (MemAvailable) divided by the servers, and what `serve` holds for itself; open
+files are those of `serve`. Calls are fair where the medians of the servers lie close together.
 """
 
 from __future__ import annotations
@@ -112,11 +112,27 @@ def show(title: str, times: Iterable[float]) -> None:
     )
 
 
+def show_fairness(times: Iterable[list[float]]) -> None:
+    medians = sorted(map(statistics.median, times))
+    low, high = (medians[int(len(medians) * share)] for share in (0.05, 0.95))
+    show("the median of each server", medians)
+    print(f"{'the 95th percentile of them over the 5th':44}{high / low:9.2f}", flush=True)
+
+
 def show_memory(title: str, client: Client, free: int, servers: int) -> None:
     taken = free - psutil.virtual_memory().available
-    held, files = client.process.memory_info().rss / MB, client.process.num_fds()
-    print(f"{title:44}{taken / servers / MB:9.1f} MB a server; serve {held:.0f} MB", end=", ")
+    own, files = read_own_memory(client.process.pid), client.process.num_fds()
+    print(f"{title:44}{taken / servers / MB:9.1f} MB a server; serve {own:.0f} MB", end=", ")
     print(f"{files} open files", flush=True)
+
+
+def read_own_memory(process: int) -> float:
+    """Megabytes that a process shares with no file: the pages of a WASM component, which all of its
+    instances map, would count once for each.
+    """
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    said = dict(line.split(":", 1) for line in lines)
+    return int(said["RssAnon"].split()[0]) / 1024
 
 
 def measure(client: Client, names: list[str], args: argparse.Namespace) -> None:
@@ -134,7 +150,7 @@ def measure(client: Client, names: list[str], args: argparse.Namespace) -> None:
     count = sum(map(len, times.values()))
     show(f"random calls, {args.concurrent} at a time", [s for each in times.values() for s in each])
     print(f"{'CPU of a call':44}{(client.cpu() - before) / count * 1e6:9.0f} us")
-    show("the median of each server", map(statistics.median, times.values()))
+    show_fairness(times.values())
     show_memory("at the end", client, free, len(rest))
 
 

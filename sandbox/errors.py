@@ -102,11 +102,14 @@ class CredentialRefused(SandboxError):
 
 
 class ResponseTooLarge(SandboxError):
-    """An answer is larger than it may be. `status` is its status, 0 where that is not known."""
+    """An answer is larger than it may be. `status` is its status, 0 where that is not known, and
+    `size` the bytes that it said to have, 0 where it said nothing.
+    """
 
-    def __init__(self, limit: int, status: int = 0) -> None:
+    def __init__(self, limit: int, status: int = 0, size: int = 0) -> None:
         self.status = status
-        super().__init__(f"the answer is larger than {limit} bytes")
+        said = f"the answer has {size} bytes, more than" if size else "the answer is larger than"
+        super().__init__(f"{said} the {limit} bytes that are taken of one")
 
 
 class BytesExhausted(SandboxError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -26,6 +27,14 @@ _REFUSALS: Mapping[str, tuple[CauseKind, Repair]] = {
     "credential": ("credential", ""),
 }
 """By the broker's refusal (`sandbox.broker.sender.Refusal`); any other is a bug of the server."""
+NARROWING = frozenset(
+    "columns count cursor exclude fields filter filters first from include last limit maxresults "
+    "offset page pagesize perpage q query range search select since size skip start take top "
+    "until".split()
+)
+"""Names of arguments, in small letters alone, by which APIs are asked for less of an answer."""
+MAX_NAMES = 8
+_NOT_A_LETTER = re.compile("[^a-z]")
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,8 @@ def find_cause(call: Invocation, tool: ToolDefinition | None = None) -> Cause | 
         return Cause("interruption", _INTERRUPTED[failure.kind])
     if failure.kind == "http":
         return _explain_status(call, failure, tool)
+    if failure.kind == "too_large":
+        return _explain_size(failure, tool)
     rule = _RULES.get(failure.kind, _explain_bug)
     return rule(call, failure)
 
@@ -174,8 +185,12 @@ def _explain_arguments(call: Invocation, failure: CallFailure) -> Cause:
     return Cause("input", failure.message[:TEXT])
 
 
-def _explain_size(call: Invocation, failure: CallFailure) -> Cause:
-    return Cause("input", f"it asks for more than is taken: {failure.message}"[:TEXT])
+def _explain_size(failure: CallFailure, tool: ToolDefinition | None) -> Cause:
+    taken = tool.input_schema.get("properties") if tool else None
+    names = [str(name) for name in taken or () if _NOT_A_LETTER.sub("", name.lower()) in NARROWING]
+    less = ", ".join(names[:MAX_NAMES])
+    told = f"; arguments of this tool that may ask for less: {less}" if less else ""
+    return Cause("input", f"it asks for more than is taken{told}: {failure.message}"[:TEXT])
 
 
 def _explain_credential(call: Invocation, failure: CallFailure) -> Cause:
@@ -209,7 +224,6 @@ _RULES = {
     "refused": _explain_refusal,
     "timeout": _explain_timeout,
     "unreachable": _explain_outage,
-    "too_large": _explain_size,
 }
 
 

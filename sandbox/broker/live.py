@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 import zlib
 from collections.abc import Iterable
@@ -113,7 +114,7 @@ class LiveHttp:
                 content = inflate(chunk, self._limit - size + 1)
                 size += len(content)
                 if size > self._limit:
-                    raise ResponseTooLarge(self._limit)
+                    raise ResponseTooLarge(self._limit, size=_read_size(headers, self._limit))
                 if call is not None:
                     call.memory.take(len(content))
                     held += len(content)
@@ -123,6 +124,13 @@ class LiveHttp:
             # Whoever keeps the answer counts it as a whole.
             if call is not None:
                 call.memory.take(-held)
+
+
+def _read_size(headers: Headers, limit: int) -> int:
+    """The size that an answer past the limit says to have; 0 where it says none that can be so."""
+    said = next((value for key, value in headers if key == "content-length"), "")
+    size = int(said) if re.fullmatch("[0-9]{1,18}", said) else 0
+    return size if size > limit else 0
 
 
 class _Inflate(Protocol):

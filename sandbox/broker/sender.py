@@ -41,6 +41,10 @@ Refusal = Literal[
 """Codes of requests without an answer: `redirect` to an undeclared target, a `credential` that
 cannot be obtained, `refused` for any other reason of the broker's own.
 """
+_LESS = (
+    "Ask for less where an argument allows it: one page, a filter, fewer fields, a range. What has "
+    "to be had whole is fetched outside of this conversation"
+)
 
 
 def build_refused_exchange(
@@ -57,8 +61,12 @@ def build_refused_exchange(
 def build_cut_exchange(
     request: WireRequest, reason: str, status: int, attempts: int = 0
 ) -> Exchange:
-    """The exchange of an answer that a limit cut; of a write it says that the write happened."""
-    if request.method not in SAFE_METHODS and 200 <= status < 300:
+    """The exchange of an answer that a limit cut; of a write it says that the write happened, of a
+    read what to ask for instead.
+    """
+    if request.method in SAFE_METHODS:
+        reason = f"{reason}. {_LESS}"
+    elif 200 <= status < 300:
         reason = (
             f"the API answered {status}, so what was asked for is done and must not be repeated; "
             f"only its answer cannot be given: {reason}"
@@ -152,8 +160,8 @@ class Sender:
                 request, "rate_limited", str(error), delivery.sent, error.seconds
             )
         if len(response.body) > self.caps.response_bytes:
-            reason = f"the answer is larger than {self.caps.response_bytes} bytes"
-            return build_cut_exchange(request, reason, response.status, delivery.sent)
+            cut = ResponseTooLarge(self.caps.response_bytes, size=len(response.body))
+            return build_cut_exchange(request, str(cut), response.status, delivery.sent)
         sent_at = tuple(delivery.sent_at)
         return Exchange(request, response, attempts=delivery.sent, sent_at=sent_at)
 

@@ -40,6 +40,8 @@ KILLERS = 32
 """Containers that are killed at once, so that none waits for another one's removal."""
 ANSWER_SECONDS = 10
 """What an engine may take to answer while a kill waits for it; it is asked again afterwards."""
+REPLENISH_SECONDS = 0.03
+"""After a spare was taken: starting the next one would take the processor from the first answer."""
 _ABSENT = (FileNotFoundError, ConnectionRefusedError, PermissionError)
 
 
@@ -161,7 +163,7 @@ class DockerRunner:
     async def _take_container(self, limits: Limits) -> AttachedContainer:
         if limits == self._limits and self._spares:
             spare = self._spares.pop(0)
-            self._replenish_spares()
+            asyncio.get_running_loop().call_later(REPLENISH_SECONDS, self._replenish_spares)
             # The engine may have been away when the spare was started, or since.
             with contextlib.suppress(SandboxError):
                 container = await spare

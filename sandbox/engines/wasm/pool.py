@@ -168,6 +168,11 @@ class GuestPool:
             return self._spares.popleft()
         return await self._factory.make_guest_async(limits)
 
+    async def end_guest(self, guest: Guest) -> None:
+        """End a guest in a thread; it has ended when this returns or raises CancelledError."""
+        ending = asyncio.wrap_future(self._threads.submit(guest.close))
+        await wait_finished([ending], STOP_SECONDS)
+
     def take_opened(self, lines: Lines, limits: Limits) -> OpenedGuest | None:
         """Take the guest opened ahead with exactly these lines; None if there is none."""
         found = self._known.get(lines) if limits == self.limits else None

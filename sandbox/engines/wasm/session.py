@@ -192,29 +192,31 @@ class GuestPipe:
 
     async def _perform_call(self, job: GuestJob) -> None:
         """Run a call and deliver its answer; then open a guest for the next one if needed."""
+        spent: Guest | None = None
         try:
-            answer = await self._run_call(job)
+            answer, spent = await self._run_call(job)
         except GuestTrapped as reason:
             answer = _encode_stopped(job.identity, str(reason))
         self._deliver_answer(job.identity, answer)
+        if spent:
+            # Freeing its memory takes as long as a call; whoever asked does not wait for that.
+            await self.pool.end_guest(spent)
         if job.pristine and not self._idle and not self._killed:
             with suppress(GuestTrapped):
                 guest, _ = await self._open_guest()
                 self._keep_guest(guest)
 
-    async def _run_call(self, job: GuestJob) -> str:
-        """Run a call in a guest, which is kept if it may serve another call."""
+    async def _run_call(self, job: GuestJob) -> tuple[str, Guest | None]:
+        """Run a call in a guest, which is kept if it may serve another call; else it is returned
+        with the answer, to be ended.
+        """
         guest = await self._take_guest(job)
-        guest.used, keep = True, False
-        try:
-            answer = await guest.answer_line(job.line, job.inputs, job)
-            keep = not job.pristine and job.carried + len(answer) <= MAX_KEPT_BYTES
-        finally:
-            if keep:
-                self._keep_guest(guest)
-            else:
-                guest.close()
-        return answer
+        guest.used = True
+        answer = await guest.answer_line(job.line, job.inputs, job)
+        if job.pristine or job.carried + len(answer) > MAX_KEPT_BYTES:
+            return answer, guest
+        self._keep_guest(guest)
+        return answer, None
 
     async def _take_guest(self, job: GuestJob) -> Guest:
         """A guest with the bundle: the idle one if the job may run in it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -130,3 +131,17 @@ def test_a_bug_is_called_one_once() -> None:
     found = find_cause(failed("bug", None), NAMED)
     assert found is not None
     assert found.text.count("bug") == 1
+
+
+def test_too_large_an_answer_names_the_arguments_that_ask_for_less() -> None:
+    properties = {"id": {}, "per_page": {}, "fields[]": {}, "name": {}}
+    tool = replace(FIXED, input_schema={"type": "object", "properties": properties})
+    cause = find_cause(failed("too_large", message="the answer has 9 bytes"), tool)
+    assert cause is not None
+    assert cause.reason == (
+        "it asks for more than is taken; arguments of this tool that may ask for less: per_page, "
+        "fields[]: the answer has 9 bytes"
+    )
+    plain = find_cause(failed("too_large"), FIXED)
+    assert plain is not None
+    assert "arguments" not in plain.reason

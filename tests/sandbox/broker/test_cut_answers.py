@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 
 import pytest
 
@@ -33,7 +34,8 @@ class _Large(Answering):
         self.body()
         self.answer(201, b"x" * 5000)
 
-    do_GET = do_POST
+    def do_GET(self) -> None:
+        self.answer(200, gzip.compress(b"x" * 5000), headers=[("Content-Encoding", "gzip")])
 
 
 def test_a_write_whose_answer_is_too_large_is_told_to_have_happened() -> None:
@@ -43,7 +45,8 @@ def test_a_write_whose_answer_is_too_large_is_told_to_have_happened() -> None:
     assert (exchange.kind, exchange.answered, exchange.response) == ("too_large", 201, None)
     assert "the API answered 201, so what was asked for is done" in exchange.reason
     assert "must not be repeated" in exchange.reason
-    assert "larger than 10 bytes" in exchange.reason
+    assert "has 50 bytes, more than the 10 bytes that are taken" in exchange.reason
+    assert "Ask for less" not in exchange.reason
     assert from_json(to_json(exchange)) == exchange
     assert exchange.replace_elapsed(3.0).answered == 201
 
@@ -61,6 +64,7 @@ def test_a_read_whose_answer_is_too_large_is_only_too_large() -> None:
     exchange = performed(broker(Told([answer(200, LARGE)]), caps=SMALL).perform(get()))
     assert exchange.kind == "too_large"
     assert "done" not in exchange.reason
+    assert "Ask for less where an argument allows it: one page" in exchange.reason
 
 
 @pytest.mark.parametrize(("answered", "state"), [(201, "done"), (500, "failed"), (0, "unknown")])
@@ -72,16 +76,27 @@ def test_an_approved_write_is_done_also_where_its_answer_was_cut(answered: int, 
     assert find_write_state(released, Release(digest_request(WRITE)), outcome) == state
 
 
-def test_the_network_tells_the_status_of_an_answer_that_it_cuts() -> None:
+def _cut_by_the_network(method: str) -> Exchange:
     async def scenario(url: str) -> Exchange:
         origin = parse_origin(url)
         assert origin is not None
-        policy = Policy((rule("POST", read=False, url=url),))
+        policy = Policy((rule(method, read=method == "GET", url=url),))
         async with LiveHttp(frozenset({origin}), response_bytes=100) as upstream:
             sender = Broker(policy, upstream, writes=Release(None))
-            return await sender.perform(WireRequest("POST", f"{url}/things"))
+            return await sender.perform(WireRequest(method, f"{url}/things"))
 
     with served(_Large, lambda url: url) as url:
-        exchange = asyncio.run(scenario(url))
+        return asyncio.run(scenario(url))
+
+
+def test_the_network_tells_the_status_and_size_of_an_answer_that_it_cuts() -> None:
+    exchange = _cut_by_the_network("POST")
     assert (exchange.kind, exchange.answered) == ("too_large", 201)
     assert "is done" in exchange.reason
+    assert "has 5000 bytes, more than the 100 bytes" in exchange.reason
+
+
+def test_a_size_that_is_that_of_the_compressed_answer_is_not_told() -> None:
+    exchange = _cut_by_the_network("GET")
+    assert exchange.kind == "too_large"
+    assert "the answer is larger than the 100 bytes that are taken of one" in exchange.reason
