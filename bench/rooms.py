@@ -114,7 +114,7 @@ def measure_part(
 ) -> float:
     """Seconds of the processor for one part."""
     started = time.process_time()
-    render_panels(store, place, settings, readers, (name,))
+    render_panels(store, place, settings, readers, wanted=(name,))
     return time.process_time() - started
 
 
