@@ -16,7 +16,7 @@ from orchestrator.control.access import ControlAccess
 from orchestrator.control.commands import run_command
 from orchestrator.control.logins import LoginSession
 from orchestrator.control.middleware import read_body
-from orchestrator.control.page import RoomReaders, open_readers, render_panels
+from orchestrator.control.page import RoomReaders, open_readers, open_renderer, render_panels
 from orchestrator.control.rendering import PartRenderer, Viewer
 from orchestrator.control.rooms.configuration import build_report
 from orchestrator.control.rooms.place import Place, parse_place
@@ -82,7 +82,7 @@ class PageConsole:
             # Others that asked at the same time were first.
             return
         shown: Mapping[str, str] = {}
-        viewer = Viewer(session)
+        renderer = open_renderer(place, Viewer(session))
         pause = SEARCH_SECONDS if place.get_filter("text") else LOOK_SECONDS
         version, told, spent = -1, time.monotonic(), 0.0
         self.watchers += 1
@@ -92,7 +92,7 @@ class PageConsole:
                 if seen != version:
                     version, begun = seen, time.monotonic()
                     parts = await asyncio.to_thread(
-                        render_panels, self.store, place, self.settings, self._readers, viewer
+                        render_panels, self.store, place, self.settings, self._readers, renderer
                     )
                     changed = {
                         name: html for name, html in parts.items() if shown.get(name) != html

@@ -13,7 +13,7 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.control import runs
 from orchestrator.control.logins import LoginSession
-from orchestrator.control.rendering import PartRenderer, Viewer, render_template
+from orchestrator.control.rendering import NOBODY, PartRenderer, Viewer, render_template
 from orchestrator.control.rooms import (
     approvals,
     calls,
@@ -122,24 +122,30 @@ def list_parts(place: Place) -> tuple[str, ...]:
     return ("difference",) if place.get_filter("version") else SERVER
 
 
+def open_renderer(place: Place, viewer: Viewer = NOBODY) -> PartRenderer:
+    """What renders the parts of a place for one viewer."""
+    return PartRenderer(viewer, ROOMS[place.room])
+
+
 def render_panels(
     store: Store,
     place: Place | None = None,
     settings: Settings | None = None,
     readers: RoomReaders | None = None,
-    viewer: Viewer | None = None,
+    renderer: PartRenderer | None = None,
     wanted: tuple[str, ...] = (),
 ) -> dict[str, Markup]:
     """The HTML of every part of a room by its element's id; it depends on the stored state, the
     hour and the viewer. Without `settings` what only they lead to is not shown. `readers` keep what
-    they read. A viewer without script gets no frame. With `wanted`, only those parts.
+    they read, and the `renderer` what it loaded. A viewer without script gets no frame. With
+    `wanted`, only those parts.
     """
-    where, who = place or Place(), viewer or Viewer()
-    renderer = PartRenderer(who, ROOMS[where.room])
+    where = place or Place()
+    made = renderer or open_renderer(where)
     known = _list_parts(store, where) | _list_own_parts(store, where, settings, readers)
-    names = list_parts(where) if who.plain else (*FRAME, *list_parts(where))
+    names = list_parts(where) if made.viewer.plain else (*FRAME, *list_parts(where))
     return {
-        name: _render_safely(renderer, where, name, known[name])
+        name: _render_safely(made, where, name, known[name])
         for name in wanted or names
         if name in known
     }

@@ -22,7 +22,7 @@ from orchestrator.approvals.text import hash_approval
 from orchestrator.control.access import COOKIE, ControlAccess
 from orchestrator.control.logins import SESSION_SECONDS, LoginSession
 from orchestrator.control.middleware import read_content
-from orchestrator.control.page import RoomReaders, render_panels
+from orchestrator.control.page import RoomReaders, open_renderer, render_panels
 from orchestrator.control.rendering import Viewer, render_template
 from orchestrator.control.rooms.approvals import (
     ShownRequest,
@@ -121,10 +121,10 @@ class PlainPage:
         """The kill switch, the ways to the rooms, and a room: what waits, or its parts."""
         is_home = place.room == "home"
         look = _build_fields(session, "look")
-        viewer = Viewer(plain=look)
-        parts = (
-            {} if is_home else render_panels(self.store, place, self.settings, self.readers, viewer)
-        )
+        parts: Mapping[str, str] = {}
+        if not is_home:
+            renderer = open_renderer(place, Viewer(plain=look))
+            parts = render_panels(self.store, place, self.settings, self.readers, renderer)
         freeze = view_freeze(self.store.processes)
         switch = (
             PlainForm(_build_fields(session, "unfreeze"), "Unfreeze", pin=True)

@@ -51,13 +51,16 @@ class Viewer:
     plain: Mapping[str, str] | None = None
 
 
+NOBODY = Viewer()
+
+
 @dataclass(frozen=True)
 class PartRenderer:
     """Renders parts of a room for one viewer. `title` is the room's: it stands above all parts, so
     that a part of the same title is shown without one.
     """
 
-    viewer: Viewer = Viewer()
+    viewer: Viewer = NOBODY
     title: str = ""
     _modules: dict[str, TemplateModule] = field(default_factory=dict, repr=False)
 

@@ -496,6 +496,11 @@ def _build_page_headers() -> dict[str, str]:
     }
 
 
+# The page's script is our own and not htmx with its extension for events. That one listens with an
+# EventSource, which sends no headers (https://html.spec.whatwg.org/multipage/server-sent-events.html):
+# the key of a log-in, which cookies must not be enough without, would stand in an address. What is
+# left would not become smaller: typed text, focus and opened parts that stay while a part is
+# replaced, JSON with the PIN, the digest and a form's token, and answers told in words.
 def _serve_asset(name: str, media_type: str) -> Endpoint:
     content = resources.files("orchestrator").joinpath("control", "assets", name).read_text()
 
