@@ -138,6 +138,7 @@ def main() -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
+        expect.set_options(timeout=120_000)
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         if sys.argv[1] == "--layout":
             write_layouts(browser)
