@@ -83,7 +83,7 @@ def take_pictures(browser: Browser, folder: Path) -> None:
                     page = context.new_page()
                     page.goto(log_in(url))
                     origin = page.evaluate("location.origin")
-                    for name, path in PLACES:
+                    for name, path in ROOM_PLACES if state == "empty" else PLACES:
                         open_room(page, origin, path)
                         page.screenshot(
                             path=folder / f"{state}-{look}-{name}.png", full_page=state != "empty"
@@ -138,6 +138,7 @@ def main() -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
+        expect.set_options(timeout=120_000)
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         if sys.argv[1] == "--layout":
             write_layouts(browser)
