@@ -17,7 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.control.page import RoomReaders, list_parts, open_readers, render_panels
+from orchestrator.control.page import (
+    RoomReaders,
+    list_parts,
+    open_readers,
+    open_renderer,
+    render_panels,
+)
 from orchestrator.control.rooms.place import ROOMS, Place
 from orchestrator.settings import Settings, load_settings
 from registry.models import CallFailure, Entry, Invocation, Job, RegisteredTool
@@ -88,14 +94,14 @@ def main() -> None:
 
 
 def measure_room(settings: Settings, store: Store, place: Place, rounds: int) -> RoomFigures:
-    readers = open_readers(settings, store)
-    html = render_panels(store, place, settings, readers)
+    readers, renderer = open_readers(settings, store), open_renderer(place)
+    html = render_panels(store, place, settings, readers, renderer)
     problems = [name for name, text in html.items() if "cannot be shown" in text]
     assert not problems, problems
     times = []
     for _ in range(rounds):
         cpu, wall = time.process_time(), time.perf_counter()
-        render_panels(store, place, settings, readers)
+        render_panels(store, place, settings, readers, renderer)
         times.append((time.process_time() - cpu, time.perf_counter() - wall))
     parts = (
         (measure_part(settings, store, place, name, readers), name) for name in list_parts(place)
@@ -114,7 +120,7 @@ def measure_part(
 ) -> float:
     """Seconds of the processor for one part."""
     started = time.process_time()
-    render_panels(store, place, settings, readers, (name,))
+    render_panels(store, place, settings, readers, wanted=(name,))
     return time.process_time() - started
 
 

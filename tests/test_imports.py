@@ -28,6 +28,9 @@ ONLY_IN = {
     "wasmtime": ("sandbox/engines/wasm/*.py",),
     "openai": ("forge/authors/endpoint.py",),
     "jsonpath": ("orchestrator/results/paths.py",),
+    "jinja2": ("orchestrator/control/rendering.py",),
+    "markupsafe": ("orchestrator/control/page.py", "orchestrator/control/rendering.py"),
+    "itsdangerous": ("orchestrator/control/logins.py", "orchestrator/control/notify/links.py"),
 }
 """Packages that cost much to import: the files that may, and that others load when they need."""
 

@@ -60,8 +60,7 @@ class ControlAccess:
         # A browser names the origin of every POST (Fetch standard, "origin-serialized").
         if "origin" not in request.headers:
             return Refusal(403, "the Origin is missing")
-        form = request.headers.get(FORM_HEADER, "")
-        if not hmac.compare_digest(form.encode(), session.sign_form(request.url.path).encode()):
+        if not session.is_form(request.url.path, request.headers.get(FORM_HEADER, "")):
             return Refusal(403, "this is no form that the page showed")
         return None
 
@@ -87,10 +86,8 @@ class ControlAccess:
         session = self.find_session(request)
         if session is None:
             return None
-        key, token = fields.get("key", ""), fields.get("form", "")
-        own = hmac.compare_digest(key.encode(), session.key.encode())
-        shown = hmac.compare_digest(token.encode(), session.sign_form(form).encode())
-        return session if own and shown else None
+        own = hmac.compare_digest(fields.get("key", "").encode(), session.key.encode())
+        return session if own and session.is_form(form, fields.get("form", "")) else None
 
     def is_own_site(self, request: Request) -> bool:
         """Whether Host is a name of this machine or the page's, and Origin, if any, is this host

@@ -10,17 +10,16 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.control.arguments import list_arguments, read_fields
-from orchestrator.control.markup import escape_text, render_facts
 from orchestrator.control.middleware import read_body
-from orchestrator.control.rooms.fields import render_field
-from orchestrator.control.values import render_data
+from orchestrator.control.rooms.fields import FormField, build_field
+from orchestrator.control.texts import ShownText, cut_text
+from orchestrator.control.values import ShownData, show_data
 from orchestrator.errors import OrchestratorError
 from orchestrator.results.references import has_references
 from registry.jobs.jobs import awaits_answer
@@ -30,9 +29,78 @@ from registry.store import Store
 from sandbox.schemas.coercion import coerce_arguments, nest_values
 from sandbox.schemas.validator import get_checker
 
-NONE = "none"
 MAX_QUESTION = 2_000
 MAX_CHOICES = 20
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """A call that a person is to say yes or no to. `arguments` is None where it takes none."""
+
+    kind: ClassVar[str] = "confirm"
+    tool: ShownText
+    reads: bool
+    arguments: ShownData | None
+    reasons: tuple[ShownText, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A tool: `name` is what is sent and stands in an attribute alone."""
+
+    name: str
+    label: ShownText
+    about: ShownText
+
+
+@dataclass(frozen=True)
+class ToolChoice:
+    """Tools of which a person is to choose one."""
+
+    kind: ClassVar[str] = "choose"
+    text: tuple[ShownText, ...]
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """A step; `tool` and what it comes `after` may be ""."""
+
+    task: ShownText
+    tool: ShownText
+    after: ShownText
+
+
+@dataclass(frozen=True)
+class ShownPlan:
+    kind: ClassVar[str] = "plan"
+    steps: tuple[PlannedStep, ...]
+
+
+@dataclass(frozen=True)
+class ArgumentForm:
+    """Fields for the arguments that are missing beside those that are known, or for a source."""
+
+    kind: ClassVar[str] = "arguments"
+    text: tuple[ShownText, ...]
+    known: tuple[tuple[ShownText, ShownText], ...] = ()
+    fields: tuple[FormField, ...] = ()
+    wants_source: bool = False
+
+
+AskedForm = Confirmation | ToolChoice | ShownPlan | ArgumentForm
+
+
+@dataclass(frozen=True)
+class ShownQuestion:
+    """What a task run asks, as a form: its id on the page, the job, and the question that the
+    answer names.
+    """
+
+    id: str
+    job: str
+    question: str
+    asked: AskedForm
 
 
 @dataclass(frozen=True)
@@ -117,106 +185,77 @@ def _get_question(job: Job) -> Mapping[str, Any]:
     return question if isinstance(question, Mapping) else {}
 
 
-def render_question(job: Job, where: str = "ask") -> str:
-    """The form that answers what a run asks. `where` makes its id one of its own on the page."""
+def show_question(job: Job, where: str = "ask") -> ShownQuestion | None:
+    """What a run asks; None where it asks nothing. `where` makes the form's id one of its own on
+    the page.
+    """
     question = _get_question(job)
     if not isinstance(job.needs, AnswerNeed) or not question:
-        return ""
-    kind = str(question.get("kind"))
-    render = _KINDS.get(kind, _render_arguments)
-    name = f"{where}-{job.id}"
-    return (
-        f'<form class="fields question" id="{escape(name)}" data-post="/jobs/{escape(job.id)}/'
-        f'answer" autocomplete="off">'
-        f'<input type="hidden" name="question" value="{escape(job.needs.question)}">'
-        f"{render(question, name)}<output></output></form>"
-    )
+        return None
+    show = _KINDS.get(str(question.get("kind")), _show_arguments)
+    return ShownQuestion(f"{where}-{job.id}", job.id, job.needs.question, show(question))
 
 
-def _render_confirmation(question: Mapping[str, Any], _: str) -> str:
+def _show_confirmation(question: Mapping[str, Any]) -> Confirmation:
     shown = question["shown"]
-    reads = shown.get("access") == "read"
-    does = "It reads." if reads else "It writes: the exact request comes to Approvals first."
-    reasons = "".join(f"<p>{escape_text(str(each))}</p>" for each in shown.get("why") or ())
     given = shown.get("arguments") or {}
-    return (
-        f"<p><strong>Call <code>{escape_text(str(shown.get('tool')))}</code>?</strong> {does}</p>"
-        f"{render_data(given) if given else '<p>It takes no arguments.</p>'}{reasons}"
-        '<div class="actions"><button class="primary" name="confirm" value="yes">Yes, call it'
-        '</button><button class="quiet" name="confirm" value="no">No</button></div>'
+    return Confirmation(
+        cut_text(str(shown.get("tool"))),
+        shown.get("access") == "read",
+        show_data(given) if given else None,
+        tuple(cut_text(str(each)) for each in shown.get("why") or ()),
     )
 
 
-def _render_choice(question: Mapping[str, Any], name: str) -> str:
-    shown = question["shown"]
-    candidates = [each for each in shown.get("candidates") or () if isinstance(each, Mapping)]
-    options = [
-        (str(each.get("tool")), str(each.get("description", "")))
-        for each in candidates[:MAX_CHOICES]
-    ]
-    lines = "".join(
-        f'<label class="choice"><input type="radio" name="tool" value="{escape(tool)}" required '
-        f'id="{escape(name)}-{number}"> '
-        f"<span><code>{escape_text(tool)}</code> <small>{escape_text(about)}</small></span></label>"
-        for number, (tool, about) in enumerate(options)
-    )
-    none = (
-        f'<label class="choice"><input type="radio" name="tool" value="{NONE}" required '
-        f'id="{escape(name)}-none"> <span>None of them: have a server made</span></label>'
-    )
-    return (
-        f"{_render_text(question)}<fieldset><legend>Your choice</legend>{lines}{none}</fieldset>"
-        '<div class="actions"><button class="primary">Answer</button></div>'
+def _show_choice(question: Mapping[str, Any]) -> ToolChoice:
+    found = question["shown"].get("candidates") or ()
+    candidates = [each for each in found if isinstance(each, Mapping)]
+    return ToolChoice(
+        _show_text(question),
+        tuple(
+            Candidate(name, cut_text(name), cut_text(str(each.get("description", ""))))
+            for each in candidates[:MAX_CHOICES]
+            for name in (str(each.get("tool")),)
+        ),
     )
 
 
-def _render_plan(question: Mapping[str, Any], _: str) -> str:
+def _show_plan(question: Mapping[str, Any]) -> ShownPlan:
     steps = [each for each in question["shown"].get("steps") or () if isinstance(each, Mapping)]
-    lines = "".join(
-        f"<li>{escape_text(str(step.get('task', '')))}{_name_tool(step)}{_name_earlier(step)}</li>"
-        for step in steps[:MAX_CHOICES]
-    )
-    return (
-        f"<p><strong>The task has several steps:</strong></p><ol>{lines}</ol>"
-        '<div class="actions"><button class="primary" name="accept" value="yes">'
-        "Do them in this order</button></div>"
-    )
-
-
-def _name_tool(step: Mapping[str, Any]) -> str:
-    return f" <code>{escape_text(str(step['tool']))}</code>" if step.get("tool") else ""
-
-
-def _name_earlier(step: Mapping[str, Any]) -> str:
-    after = ", ".join(map(str, step.get("after") or ()))
-    return f" <small>after {escape_text(after)}</small>" if after else ""
-
-
-def _render_arguments(question: Mapping[str, Any], _: str) -> str:
-    shown = question.get("shown") or {}
-    send = '<div class="actions"><button class="primary">Answer</button></div>'
-    if "source" in question["schema"]["properties"]:
-        return (
-            f"{_render_text(question)}<label><span>Source</span>"
-            '<input name="source" required maxlength="2000" placeholder="https://host/openapi.json">'
-            f"</label>{send}"
+    return ShownPlan(
+        tuple(
+            PlannedStep(
+                cut_text(str(step.get("task", ""))),
+                cut_text(str(step["tool"]) if step.get("tool") else ""),
+                cut_text(", ".join(map(str, step.get("after") or ()))),
+            )
+            for step in steps[:MAX_CHOICES]
         )
-    known = render_facts(
-        (str(name)[:80], escape_text(json.dumps(value, ensure_ascii=False)))
-        for name, value in (shown.get("known") or {}).items()
     )
-    fields = "".join(map(render_field, list_arguments(_build_schema(shown))))
-    told = known if shown.get("missing") else ""
-    return f"{_render_text(question)}{told}{fields}{send}"
 
 
-def _render_text(question: Mapping[str, Any]) -> str:
+def _show_arguments(question: Mapping[str, Any]) -> ArgumentForm:
+    shown = question.get("shown") or {}
+    if "source" in question["schema"]["properties"]:
+        return ArgumentForm(_show_text(question), wants_source=True)
+    known = (shown.get("known") or {}) if shown.get("missing") else {}
+    return ArgumentForm(
+        _show_text(question),
+        tuple(
+            (cut_text(str(name)[:80]), cut_text(json.dumps(value, ensure_ascii=False)))
+            for name, value in known.items()
+        ),
+        tuple(map(build_field, list_arguments(_build_schema(shown)))),
+    )
+
+
+def _show_text(question: Mapping[str, Any]) -> tuple[ShownText, ...]:
     lines = str(question.get("text", ""))[:MAX_QUESTION].split("\n")
-    return "".join(f"<p>{escape_text(line, MAX_QUESTION)}</p>" for line in lines)
+    return tuple(cut_text(line, MAX_QUESTION) for line in lines)
 
 
-_KINDS: Mapping[str, Callable[[Mapping[str, Any], str], str]] = {
-    "confirm": _render_confirmation,
-    "choose": _render_choice,
-    "plan": _render_plan,
+_KINDS: Mapping[str, Callable[[Mapping[str, Any]], AskedForm]] = {
+    "confirm": _show_confirmation,
+    "choose": _show_choice,
+    "plan": _show_plan,
 }

@@ -1,40 +1,79 @@
-"""Charts of the control page as inline SVG. It holds numbers and our own words, no stranger's text.
+"""Charts of the control page as shapes, which `templates/drawings.html` draws. They hold numbers
+and our own words, no stranger's text.
 
 A curve is drawn without text, since it is stretched to the page's width: labels are HTML beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from registry.calls.invocations import CallCount
 
 WIDTH, HEIGHT = 640, 160
 FLOOR = 0.5
 """The lowest share that the curve shows; what is below it runs along the foot."""
+DAY_WIDTH, DAY_HEIGHT = 480, 96
 
 
-def render_share_curve(
+@dataclass(frozen=True)
+class Mark:
+    """An upright line of a class."""
+
+    left: float
+    kind: str
+
+
+@dataclass(frozen=True)
+class ShareCurve:
+    """A line through points (left, top), with ticks at the foot, marks, and horizontal levels."""
+
+    told: str
+    points: tuple[tuple[float, float], ...]
+    ticks: tuple[float, ...]
+    marks: tuple[Mark, ...]
+    levels: tuple[float, ...]
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+@dataclass(frozen=True)
+class Bar:
+    kind: str
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class HourChart:
+    """Bars of calls by the hour, failed ones at the foot."""
+
+    told: str
+    bars: tuple[Bar, ...]
+    width: int = DAY_WIDTH
+    height: int = DAY_HEIGHT
+
+
+def draw_share_curve(
     shares: Sequence[float],
     failures: Iterable[int],
     marks: Iterable[tuple[int, str]],
     levels: Iterable[float],
     told: str,
-) -> str:
+) -> ShareCurve:
     """A line of shares (0..1), one for each outcome, with a tick below for each failure and an
     upright line at each mark, which are (number of the outcome, class). `levels` are horizontal.
     """
     step = WIDTH / max(1, len(shares) - 1)
-    lines = "".join(_render_level(level) for level in levels)
-    uprights = "".join(_render_upright(number * step, kind) for number, kind in marks)
-    ticks = "".join(
-        f'<path class="tick" d="M{number * step:.1f} {HEIGHT}v-9"/>' for number in failures
-    )
-    points = " ".join(
-        f"{number * step:.1f},{_place_share(share):.1f}" for number, share in enumerate(shares)
-    )
-    return (
-        f'<svg viewBox="0 -3 {WIDTH} {HEIGHT + 3}" role="img" aria-label="{told}" '
-        f'preserveAspectRatio="none">{lines}{uprights}{ticks}'
-        f'<polyline class="share" points="{points}"/></svg>'
+    return ShareCurve(
+        told,
+        tuple((number * step, _place_share(share)) for number, share in enumerate(shares)),
+        tuple(number * step for number in failures),
+        tuple(Mark(number * step, kind) for number, kind in marks),
+        tuple(map(_place_share, levels)),
     )
 
 
@@ -42,9 +81,22 @@ def _place_share(share: float) -> float:
     return HEIGHT * (1 - max(0.0, share - FLOOR) / (1 - FLOOR))
 
 
-def _render_level(level: float) -> str:
-    return f'<path class="level" d="M0 {_place_share(level):.1f}h{WIDTH}"/>'
+def draw_hours(counts: Sequence[CallCount], since: float, hours: int) -> HourChart:
+    """Calls by the hour, of as many hours since a moment (epoch seconds)."""
+    highest = max(each.succeeded + each.failed for each in counts)
+    step = DAY_WIDTH / hours
+    bars = (
+        bar
+        for each in counts
+        for bar in _stack_bars(each, (each.hour - since) / 3600 * step + 1, step - 2, highest)
+    )
+    return HourChart(
+        f"Calls by the hour, at most {highest} in one; red: failed",
+        tuple(bar for bar in bars if bar.height),
+    )
 
 
-def _render_upright(left: float, kind: str) -> str:
-    return f'<path class="mark {kind}" d="M{left:.1f} 0v{HEIGHT}"/>'
+def _stack_bars(count: CallCount, left: float, width: float, highest: int) -> Iterator[Bar]:
+    foot, top = (number * DAY_HEIGHT / highest for number in (count.failed, count.succeeded))
+    yield Bar("bad", left, DAY_HEIGHT - foot, width, foot)
+    yield Bar("good", left, DAY_HEIGHT - foot - top, width, top)

@@ -16,8 +16,9 @@ from orchestrator.control.access import ControlAccess
 from orchestrator.control.commands import run_command
 from orchestrator.control.logins import LoginSession
 from orchestrator.control.middleware import read_body
-from orchestrator.control.page import RoomReaders, open_readers, render_panels, sign_forms
-from orchestrator.control.rooms.configuration import render_checks
+from orchestrator.control.page import RoomReaders, open_readers, open_renderer, render_panels
+from orchestrator.control.rendering import PartRenderer, Viewer
+from orchestrator.control.rooms.configuration import build_report
 from orchestrator.control.rooms.place import Place, parse_place
 from orchestrator.errors import SecretInTask
 from orchestrator.processes.control_client import spawn_command
@@ -80,7 +81,8 @@ class PageConsole:
         if self.watchers >= MAX_WATCHERS:
             # Others that asked at the same time were first.
             return
-        shown: dict[str, str] = {}
+        shown: Mapping[str, str] = {}
+        renderer = open_renderer(place, Viewer(session))
         pause = SEARCH_SECONDS if place.get_filter("text") else LOOK_SECONDS
         version, told, spent = -1, time.monotonic(), 0.0
         self.watchers += 1
@@ -90,12 +92,10 @@ class PageConsole:
                 if seen != version:
                     version, begun = seen, time.monotonic()
                     parts = await asyncio.to_thread(
-                        render_panels, self.store, place, self.settings, self._readers
+                        render_panels, self.store, place, self.settings, self._readers, renderer
                     )
                     changed = {
-                        name: sign_forms(html, session)
-                        for name, html in parts.items()
-                        if shown.get(name) != html
+                        name: html for name, html in parts.items() if shown.get(name) != html
                     }
                     shown, spent = parts, time.monotonic() - begun
                     if changed:
@@ -126,8 +126,9 @@ class PageConsole:
         said = await asyncio.to_thread(self._run_doctor)
         if "items" not in said:
             return JSONResponse({"error": str(said.get("error") or "it gave no answer")})
-        told, html = render_checks(said["items"])
-        return JSONResponse({"told": told, "html": html, "checks": said["items"]})
+        report = build_report(said["items"])
+        html = PartRenderer().render("configuration", "checks", report)
+        return JSONResponse({"told": report.told, "html": html, "checks": said["items"]})
 
     def _run_doctor(self) -> dict[str, Any]:
         return run_command(self.settings, "doctor", "--json", seconds=CHECK_SECONDS)

@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from html import escape
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -29,6 +28,7 @@ from orchestrator.approvals.text import (
 )
 from orchestrator.control.notify.announcer import Announcer
 from orchestrator.control.notify.links import Fault, OneTimeLinks, Ticket
+from orchestrator.control.rendering import render_template
 from orchestrator.processes.kill import KillReport
 from registry.approvals.approvals import ApprovalTable
 from registry.errors import RowNotFound
@@ -144,17 +144,6 @@ def _render_fault(fault: Fault) -> Response:
     return _render_page(status, "Nothing was decided", told)
 
 
-def _render_page(status: int, title: str, text: str, token: str = "") -> Response:
-    button = (
-        f'<form method="post" action="/decide?token={escape(token)}">'
-        f"<button>{escape(title)}</button></form>"
-        if token
-        else ""
-    )
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>Toolwright</title><link rel="stylesheet" href="/page.css"></head><body>'
-        f"<h1>{escape(title)}</h1><pre>{escape(text)}</pre>{button}</body></html>"
-    )
+def _render_page(status: int, heading: str, text: str, token: str = "") -> Response:
+    page = render_template("link", heading=heading, text=text, token=token)
     return HTMLResponse(page, status, headers=HEADERS)

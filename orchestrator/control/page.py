@@ -1,20 +1,19 @@
-"""The control page: a frame for each room, and the room's changing parts.
-Text of servers, models and APIs is escaped and cut where it is rendered, and shown as text only.
-"""
+"""The control page: a frame for each room, and the room's changing parts."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape, unescape
+
+from markupsafe import Markup
 
 from orchestrator.approvals.grants import Grants, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
+from orchestrator.control import runs
 from orchestrator.control.logins import LoginSession
-from orchestrator.control.markup import escape_text, render_empty, render_section
+from orchestrator.control.rendering import NOBODY, PartRenderer, Viewer, render_template
 from orchestrator.control.rooms import (
     approvals,
     calls,
@@ -31,15 +30,14 @@ from orchestrator.control.rooms import (
     sources,
 )
 from orchestrator.control.rooms.place import ROOMS, Place
-from orchestrator.control.runs import render_runs
+from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.settings import Settings
 from registry.approvals.approvals import UNREADABLE
 from registry.errors import RegistryError, RowNotFound
 from registry.servers.bundles import Bundles
 from registry.store import Store
 
-_POSTING = re.compile(r'data-post="([^"]*)"')
-
+MAX_STEP = 60
 FRAME = ("nav", "freeze")
 """The parts that every room has."""
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -73,7 +71,32 @@ TITLES = {
     "health": "Health and cost",
 }
 
-Render = Callable[[], str]
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a room: the template of the room, its macro for this part, and what makes the value
+    that the macro takes.
+    """
+
+    room: str
+    macro: str
+    view: Callable[[], object]
+
+
+@dataclass(frozen=True)
+class PartProblem:
+    """Why a part cannot be shown."""
+
+    title: str
+    told: ShownText
+
+
+@dataclass(frozen=True)
+class PathStep:
+    """A step of the way to where one is."""
+
+    address: str
+    told: ShownText
 
 
 @dataclass(frozen=True)
@@ -99,194 +122,144 @@ def list_parts(place: Place) -> tuple[str, ...]:
     return ("difference",) if place.get_filter("version") else SERVER
 
 
+def open_renderer(place: Place, viewer: Viewer = NOBODY) -> PartRenderer:
+    """What renders the parts of a place for one viewer."""
+    return PartRenderer(viewer, ROOMS[place.room])
+
+
 def render_panels(
     store: Store,
     place: Place | None = None,
     settings: Settings | None = None,
     readers: RoomReaders | None = None,
+    renderer: PartRenderer | None = None,
     wanted: tuple[str, ...] = (),
-) -> dict[str, str]:
-    """The HTML of every part of a room by its element's id; it depends on the stored state and the
-    hour. Without `settings` what only they lead to is not shown. `readers` keep what they
-    read. With `wanted`, only those parts.
+) -> dict[str, Markup]:
+    """The HTML of every part of a room by its element's id; it depends on the stored state, the
+    hour and the viewer. Without `settings` what only they lead to is not shown. `readers` keep what
+    they read, and the `renderer` what it loaded. A viewer without script gets no frame. With
+    `wanted`, only those parts.
     """
     where = place or Place()
-    # The room's own title stands above all of its parts.
-    titled = render_section(escape(ROOMS[where.room]), "")
-    known = _list_renderers(store, where) | _list_own_renderers(store, where, settings, readers)
+    made = renderer or open_renderer(where)
+    known = _list_parts(store, where) | _list_own_parts(store, where, settings, readers)
+    names = list_parts(where) if made.viewer.plain else (*FRAME, *list_parts(where))
     return {
-        name: _render_safely(where, name, known[name]).removeprefix(titled)
-        for name in wanted or (*FRAME, *list_parts(where))
+        name: _render_safely(made, where, name, known[name])
+        for name in wanted or names
         if name in known
     }
 
 
-def _list_renderers(store: Store, place: Place) -> dict[str, Render]:
+def _list_parts(store: Store, place: Place) -> dict[str, Part]:
+    name = place.name
+    call = Part("calls", "call", lambda: calls.view_call(store, name))
+    every = Part("calls", "calls", lambda: calls.view_calls(store, place))
+    find = Part("calls", "filter", lambda: calls.view_filter(store, place))
     return {
-        "nav": lambda: home.render_navigation(store, place),
-        "freeze": lambda: home.render_freeze(store.processes),
-        "waiting": lambda: approvals.render_waiting(store),
-        "running": lambda: home.render_running(store),
-        "day": lambda: home.render_day(store, time.time()),
-        "rules": lambda: approvals.render_rules(store.rules),
-        "decided": lambda: approvals.render_decided(store.approvals.find()),
-        "runs": lambda: render_runs(store.jobs, store.model_usage),
-        "servers": lambda: servers.render_servers(store),
-        "about": lambda: servers.render_about(store, place.name),
-        "trust": lambda: server_trust.render_trust(store, place.name),
-        "tools": lambda: server_tools.render_tools(store, place.name),
-        "proofs": lambda: servers.render_proofs(store, place.name),
-        "versions": lambda: server_versions.render_versions(store, place.name),
-        "history": lambda: servers.render_history(store, place.name),
-        "tool": lambda: server_tools.render_tool(store, place),
-        "try": lambda: server_tools.render_try_form(store, place),
-        "schema": lambda: server_tools.render_schema(store, place),
-        "uses": lambda: server_tools.render_tool_history(store, place),
-        "filter": lambda: "" if place.name else calls.render_filter(store, place),
-        "calls": lambda: (
-            calls.render_call(store, place.name) if place.name else calls.render_calls(store, place)
+        "nav": Part("home", "nav", lambda: home.view_navigation(store, place)),
+        "freeze": Part("home", "freeze", lambda: home.view_freeze(store.processes)),
+        "waiting": Part("approvals", "waiting", lambda: approvals.view_waiting(store)),
+        "running": Part("home", "running", lambda: home.view_activity(store)),
+        "day": Part("home", "day", lambda: home.view_day(store, time.time())),
+        "rules": Part("approvals", "rules", lambda: approvals.view_rules(store.rules)),
+        "decided": Part(
+            "approvals", "decided", lambda: approvals.view_decided(store.approvals.find())
         ),
-        "graph": lambda: graph.render_graph(store),
-        "lineage": lambda: graph.render_lineage(store),
-        "jobs": lambda: jobs.render_jobs(store),
-        "find": lambda: records.render_audit_filter(place),
-        "audit": lambda: records.render_audit(store, place),
+        "runs": Part("runs", "runs", lambda: runs.view_runs(store.jobs, store.model_usage)),
+        "servers": Part("servers", "servers", lambda: servers.view_servers(store)),
+        "about": Part("servers", "about", lambda: servers.view_about(store, name)),
+        "trust": Part("server_trust", "trust", lambda: server_trust.view_trust(store, name)),
+        "tools": Part("server_tools", "tools", lambda: server_tools.view_tools(store, name)),
+        "proofs": Part("servers", "proofs", lambda: servers.view_proofs(store, name)),
+        "versions": Part(
+            "server_versions", "versions", lambda: server_versions.view_versions(store, name)
+        ),
+        "history": Part("servers", "history", lambda: servers.view_history(store, name)),
+        "tool": Part("server_tools", "tool", lambda: server_tools.view_tool(store, place)),
+        "try": Part("server_tools", "try", lambda: server_tools.view_try_form(store, place)),
+        "schema": Part("server_tools", "schema", lambda: server_tools.view_schema(store, place)),
+        "uses": Part("server_tools", "uses", lambda: server_tools.view_tool_history(store, place)),
+        "filter": Part("calls", "no_filter", lambda: None) if name else find,
+        "calls": call if name else every,
+        "graph": Part("graph", "graph", lambda: graph.view_graph(store)),
+        "lineage": Part("graph", "lineage", lambda: graph.view_lineage(store)),
+        "jobs": Part("jobs", "jobs", lambda: jobs.view_jobs(store)),
+        "find": Part("records", "find", lambda: records.view_audit_filter(place)),
+        "audit": Part("records", "audit", lambda: records.view_audit(store, place)),
     }
 
 
-def _list_own_renderers(
+def _list_own_parts(
     store: Store, place: Place, settings: Settings | None, readers: RoomReaders | None
-) -> dict[str, Render]:
+) -> dict[str, Part]:
     if settings is None:
         return {}
     own, read = settings, readers or open_readers(settings, store)
     return {
-        "health": lambda: server_health.render_health(store, read.shelf, place.name),
-        "difference": lambda: server_versions.render_difference(store, read.shelf, place),
-        "sources": lambda: sources.render_sources(read.consents),
-        "secrets": lambda: sources.render_secrets(own, store, read.shelf, read.consents),
-        "settings": lambda: configuration.render_settings(own, store),
+        "health": Part(
+            "server_health",
+            "health",
+            lambda: server_health.view_health(store, read.shelf, place.name),
+        ),
+        "difference": Part(
+            "server_versions",
+            "difference",
+            lambda: server_versions.view_difference(store, read.shelf, place),
+        ),
+        "sources": Part("sources", "sources", lambda: sources.view_sources(read.consents)),
+        "secrets": Part(
+            "sources",
+            "secrets",
+            lambda: sources.view_secrets(own, store, read.shelf, read.consents),
+        ),
+        "settings": Part(
+            "configuration", "settings", lambda: configuration.view_settings(own, store)
+        ),
     }
 
 
-def _render_safely(place: Place, name: str, render: Render) -> str:
+def _render_safely(renderer: PartRenderer, place: Place, name: str, part: Part) -> Markup:
     """A part, or what is the matter with it: a row that our code did not write hides that part
     only. That there is no such thing says the first part.
     """
     try:
-        return render()
+        return renderer.render(part.room, part.macro, part.view())
     except RowNotFound as error:
-        told = str(error)
-        return render_empty(told[0].upper() + told[1:]) if name == list_parts(place)[0] else ""
+        told = str(error) if name == list_parts(place)[0] else ""
+        return renderer.render("problems", "missing", cut_text(told[:1].upper() + told[1:]))
     except (*UNREADABLE, RegistryError) as error:
-        told = escape_text(f"This part cannot be shown: {type(error).__name__}: {error}")
-        return render_section(_name_part(name), f'<p role="alert">{told}</p>')
+        told = f"This part cannot be shown: {type(error).__name__}: {error}"
+        problem = PartProblem(_name_part(name), cut_text(told))
+        return renderer.render("problems", "broken", problem)
 
 
 def _name_part(name: str) -> str:
     return TITLES.get(name, name.capitalize())
 
 
-def sign_forms(html: str, session: LoginSession | None) -> str:
-    """The same HTML with a token in each thing that can be done, for one session's page.
-
-    All text in it is escaped, so a quoted attribute is one of ours.
-    """
-    if session is None:
-        return html
-    return _POSTING.sub(
-        lambda found: f'{found[0]} data-form="{session.sign_form(unescape(found[1]))}"', html
-    )
-
-
 def render_page(session: LoginSession, place: Place) -> str:
     """A room without its changing parts, which come as events of `/events`. It holds nothing of
     the user's: a browser that is led to it sends its cookie and no key.
     """
-    parts = "".join(
-        f'<section id="{name}" aria-label="{_name_part(name)}"></section>'
-        for name in list_parts(place)
+    return render_template(
+        "page",
+        place=place,
+        room=ROOMS[place.room],
+        links=home.list_room_links(place),
+        steps=_list_steps(place),
+        parts=[(name, _name_part(name)) for name in list_parts(place)],
+        do=session.sign_form("/do") if place.room == "ask" else "",
     )
-    task = render_task_form(session) if place.room == "ask" else ""
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Toolwright: {escape(ROOMS[place.room])}</title>
-<link rel="stylesheet" href="/page.css">
-<script src="/page.js" defer></script>
-</head>
-<body data-room="{escape(place.room)}" data-name="{escape(place.name)}">
-<a class="skip" href="#main">To the content</a>
-<header>
-<p class="brand"><a href="/">Toolwright</a> <small id="link" role="status">connecting</small></p>
-<label>PIN <input id="pin" type="password" autocomplete="off" inputmode="text"></label>
-<div id="freeze"></div>
-<p id="told" role="status" aria-live="polite"></p>
-</header>
-<nav id="nav" aria-label="Rooms">{_render_bare_navigation(place)}</nav>
-<main id="main" tabindex="-1">
-{_render_heading(place)}
-<noscript><p class="empty">This browser runs no script. A page that needs none is behind the link of
-<code>toolwright control --url --plain</code></p></noscript>
-{task}{parts}
-</main>
-</body>
-</html>
-"""
 
 
-def _render_heading(place: Place) -> str:
+def _list_steps(place: Place) -> list[PathStep]:
     """Where one is, with the way back: it is made of the address alone."""
-    steps = [(ROOMS[place.room], Place(place.room))]
+    steps = [(Place(place.room), ROOMS[place.room])]
     if place.name:
-        steps.append((place.name, Place(place.room, place.name)))
+        steps.append((Place(place.room, place.name), place.name))
     for step in ("tool", "version"):
-        if place.name and place.get_filter(step):
-            told = f"version {place.get_filter(step)}" if step == "version" else place.filters[step]
-            steps.append((told, place))
+        if place.name and (wanted := place.get_filter(step)):
+            steps.append((place, f"version {wanted}" if step == "version" else wanted))
             break
-    *before, (last, _) = steps
-    links = "".join(
-        f'<a href="{escape(each.build_address())}">{escape_text(told, 60)}</a> '
-        '<span aria-hidden="true">/</span> '
-        for told, each in before
-    )
-    return f"<h1>{links}{escape_text(last, 60)}</h1>"
-
-
-def _render_bare_navigation(place: Place) -> str:
-    return "".join(home.render_room_link(room, title, place) for room, title in ROOMS.items())
-
-
-def render_task_form(session: LoginSession) -> str:
-    return f"""<form id="do" autocomplete="off" data-form="{session.sign_form("/do")}">
-<label for="task">What is to be done?</label>
-<div class="row"><input id="task" name="task" required maxlength="4000"
-placeholder="list the DNS zones"><button class="primary">Do it</button></div>
-<details class="raw"><summary>Choose the tool yourself</summary>
-<label>Tool <input name="tool" placeholder="server.tool, or none to forge"></label>
-<label>Arguments <input name="arguments" placeholder='{{"server_id": "localhost"}}'></label>
-<label>Source <input name="source" placeholder="where the API is, to forge"></label>
-</details>
-<output id="done"></output>
-</form>
-"""
-
-
-def render_notice(title: str, text: str) -> str:
-    """A page of one notice, such as that of a browser that is not logged in."""
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Toolwright</title><link rel="stylesheet" href="/page.css"></head>
-<body class="notice"><main><p class="brand">Toolwright</p><h1>{escape(title)}</h1>{text}</main>
-</body></html>
-"""
-
-
-LOGGED_OUT = """<p>Open this page with <code>toolwright control --open</code>: its link works
-once.</p>
-<p>A log-in lasts twelve hours and ends with the control plane. Without a browser,
-<code>toolwright approvals</code> and <code>toolwright approve</code> do the same.</p>"""
+    return [PathStep(each.build_address(), cut_text(told, MAX_STEP)) for each, told in steps]

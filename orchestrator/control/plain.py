@@ -12,9 +12,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -22,12 +21,18 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from orchestrator.approvals.text import hash_approval
 from orchestrator.control.access import COOKIE, ControlAccess
 from orchestrator.control.logins import SESSION_SECONDS, LoginSession
-from orchestrator.control.markup import escape_text, render_empty, render_section, render_time
 from orchestrator.control.middleware import read_content
-from orchestrator.control.page import LOGGED_OUT, RoomReaders, render_notice
-from orchestrator.control.plain_rooms import GO, find_place, render_room, render_way, render_ways
-from orchestrator.control.rooms.approvals import list_decisions, render_request
-from orchestrator.control.rooms.place import ROOMS, Place
+from orchestrator.control.page import RoomReaders, open_renderer, render_panels
+from orchestrator.control.rendering import Viewer, render_template
+from orchestrator.control.rooms.approvals import (
+    ShownRequest,
+    list_decisions,
+    name_tool,
+    show_request,
+)
+from orchestrator.control.rooms.home import list_room_links, view_freeze
+from orchestrator.control.rooms.place import FILTERS, ROOMS, Place, parse_place
+from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.settings import Settings
 from registry.models import Approval
 from registry.store import Store
@@ -42,9 +47,31 @@ HEADERS = {
 }
 PATH = "/plain"
 WAIT_SECONDS = 20.0
+MAX_SAID = 2000
 
 Act = Callable[[Mapping[str, Any]], Awaitable[str]]
 """Does what a form asks for, given its fields, and says in words what came of it."""
+
+
+@dataclass(frozen=True)
+class PlainForm:
+    """A form of one button. `fields` say what it asks for, and that this session's page showed it;
+    `kind` are the button's classes.
+    """
+
+    fields: Mapping[str, str]
+    word: str
+    kind: str = "quiet"
+    pin: bool = False
+
+
+@dataclass(frozen=True)
+class PlainApproval:
+    """A request that waits, with the forms that decide it."""
+
+    name: ShownText
+    request: ShownRequest
+    forms: tuple[PlainForm, ...]
 
 
 @dataclass(frozen=True)
@@ -90,12 +117,43 @@ class PlainPage:
         html = await asyncio.to_thread(self._render_page, session, told, place)
         return HTMLResponse(html, headers=HEADERS)
 
-    def _render_page(self, session: LoginSession, told: str, place: Place) -> str:
-        shown = ""
-        if place.room != "home":
-            hidden = _render_hidden(session, "look")
-            shown = render_room(self.store, self.settings, self.readers, place, hidden)
-        return render_plain_page(self.store, session, told, place, shown)
+    def _render_page(self, session: LoginSession, said: str, place: Place) -> str:
+        """The kill switch, the ways to the rooms, and a room: what waits, or its parts."""
+        is_home = place.room == "home"
+        look = _build_fields(session, "look")
+        parts: Mapping[str, str] = {}
+        if not is_home:
+            renderer = open_renderer(place, Viewer(plain=look))
+            parts = render_panels(self.store, place, self.settings, self.readers, renderer)
+        freeze = view_freeze(self.store.processes)
+        switch = (
+            PlainForm(_build_fields(session, "unfreeze"), "Unfreeze", pin=True)
+            if freeze.frozen
+            else PlainForm(_build_fields(session, "freeze"), "Freeze everything", "kill")
+        )
+        title = " / ".join(filter(None, (ROOMS[place.room], place.name)))
+        return render_template(
+            "plain",
+            heading=f"Control without script: {title}",
+            plain=look,
+            said=cut_text(said, MAX_SAID),
+            freeze=freeze,
+            switch=switch,
+            ways=[link for link in list_room_links(place) if link.title != ROOMS["ask"]],
+            here=place.build_address(),
+            parts=[part for part in parts.values() if part.strip()],
+            approvals=self._list_approvals(session) if is_home else None,
+        )
+
+    def _list_approvals(self, session: LoginSession) -> list[PlainApproval]:
+        return [
+            PlainApproval(
+                name_tool(each),
+                show_request(each),
+                tuple(_build_decision(session, act, each) for act in list_decisions(each)),
+            )
+            for each in self.store.approvals.find("pending")
+        ]
 
 
 def name_form(act: str, about: str = "") -> str:
@@ -103,90 +161,34 @@ def name_form(act: str, about: str = "") -> str:
     return f"{PATH} {act} {about}"
 
 
-def render_plain_page(
-    store: Store, session: LoginSession, told: str = "", place: Place | None = None, shown: str = ""
-) -> str:
-    """The kill switch, the ways to the rooms, and a room: what waits, or what is `shown`."""
-    here = place or Place()
-    said = f'<p id="told" role="status">{escape_text(told, 2000)}</p>' if told else ""
-    frozen = store.processes.get_freeze()
-    state = (
-        f'<p class="frozen" role="alert"><strong>Frozen</strong> since {render_time(frozen.since)}'
-        f" by {escape_text(frozen.by)}. {escape_text(frozen.reason)}</p>"
-        + _render_form(session, "unfreeze", "Unfreeze", pin=True)
-        if frozen.frozen
-        else _render_form(session, "freeze", "Freeze everything", kind="kill")
-    )
-    ways = (
-        f'<form id="{GO}" method="post" action="{PATH}">{_render_hidden(session, "look")}</form>'
-        f'<ul class="ways" aria-label="Rooms">{render_ways(here)}</ul>'
-    )
-    again = render_way(here.build_address(), "Look again", "quiet small")
-    title = " / ".join(filter(None, (ROOMS[here.room], here.name)))
-    content = shown or _render_waiting(store, session)
-    return render_notice(f"Control without script: {title}", f"{said}{state}{ways}{again}{content}")
+def find_place(fields: Mapping[str, str]) -> Place:
+    """The place that a form leads to; the first room where it names none."""
+    parts = urlsplit(fields.get("place", "/"))
+    _, _, rest = parts.path.partition("/rooms/")
+    room, _, name = rest.partition("/")
+    asked = dict(parse_qsl(parts.query))
+    typed = {each: fields[each] for each in FILTERS if fields.get(each)}
+    return parse_place(room or "home", unquote(name), {**asked, **typed}) or Place()
 
 
-def _render_waiting(store: Store, session: LoginSession) -> str:
-    cards = "".join(_render_card(each, session) for each in store.approvals.find("pending"))
-    return render_section("Waiting for you", cards or render_empty("Nothing waits for you."))
+def _build_decision(session: LoginSession, act: str, approval: Approval) -> PlainForm:
+    kind = "primary" if act == "approve" else "quiet"
+    return PlainForm(_build_fields(session, act, approval), act.capitalize(), kind, pin=True)
 
 
-def _render_card(approval: Approval, session: LoginSession) -> str:
-    name = escape_text(f"{approval.entry}.{approval.tool}")
-    forms = "".join(
-        _render_form(
-            session,
-            decision,
-            decision.capitalize(),
-            approval=approval,
-            pin=True,
-            kind="primary" if decision == "approve" else "quiet",
-        )
-        for decision in list_decisions(approval)
-    )
-    return (
-        f'<article class="ask" aria-label="{name}"><h3>{name}</h3>{render_request(approval)}'
-        f"{forms}</article>"
-    )
-
-
-def _render_form(
-    session: LoginSession,
-    act: str,
-    word: str,
-    *,
-    approval: Approval | None = None,
-    pin: bool = False,
-    kind: str = "quiet",
-) -> str:
-    inputs = _render_hidden(session, act, approval)
-    asked = (
-        '<label>PIN <input type="password" name="pin" autocomplete="off" required></label>'
-        if pin
-        else ""
-    )
-    return (
-        f'<form class="plain-form" method="post" action="{PATH}">{inputs}{asked}'
-        f'<button class="{kind}">{escape(word)}</button></form>'
-    )
-
-
-def _render_hidden(session: LoginSession, act: str, approval: Approval | None = None) -> str:
+def _build_fields(
+    session: LoginSession, act: str, approval: Approval | None = None
+) -> dict[str, str]:
     """The fields of a form that say what it asks for, and that this session's page showed it."""
     about = approval.id if approval else ""
-    hidden = {
+    return {
         "act": act,
         "approval": about,
         "digest": hash_approval(approval) if approval else "",
         "key": session.key,
         "form": session.sign_form(name_form(act, about)),
     }
-    return "".join(
-        f'<input type="hidden" name="{name}" value="{escape(value)}">'
-        for name, value in hidden.items()
-    )
 
 
-def _render_refusal(status: int, title: str) -> Response:
-    return HTMLResponse(render_notice(title, LOGGED_OUT), status, headers=HEADERS)
+def _render_refusal(status: int, heading: str) -> Response:
+    return HTMLResponse(render_template("logged_out", heading=heading), status, headers=HEADERS)

@@ -5,21 +5,14 @@ asks back, and the answer; of each the time and the cost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
+from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.control.answering import render_question
-from orchestrator.control.markup import (
-    escape_text,
-    render_badge,
-    render_button,
-    render_empty,
-    render_section,
-    render_time,
-)
-from orchestrator.control.rooms.jobs import render_cancel, render_state
+from orchestrator.control.answering import ShownQuestion, show_question
+from orchestrator.control.rooms.jobs import ShownState, show_state
 from orchestrator.control.rooms.place import Place, build_address
-from orchestrator.control.values import render_answer, render_compact
+from orchestrator.control.texts import ShownText, cut_text
+from orchestrator.control.values import ShownAnswer, show_answer, show_compact
 from orchestrator.views import render_task_result
 from registry.jobs.jobs import JobTable, awaits_answer
 from registry.jobs.model_usage import ModelUsageTable
@@ -29,103 +22,133 @@ MAX_RUNS = 10
 LOOKED_AT = 50
 MAX_STEPS = 20
 MAX_EVENTS = 10
+MAX_STATE = 40
 ARGUMENTS = 200
 ANSWER_LETTERS = 4_000
 
 
-def render_runs(jobs: JobTable, usage: ModelUsageTable) -> str:
+@dataclass(frozen=True)
+class RunStep:
+    """A step with the tool that it called, and the address of the call ("" where there is none).
+    `state` and `took` may be "".
+    """
+
+    task: ShownText
+    tool: ShownText
+    tool_address: str
+    arguments: ShownText
+    state: ShownText
+    took: str
+    call: str
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    stage: ShownText
+    message: ShownText
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """What a run came to, what it asks, or how it stands: one of these. `lacks_tool` is whether no
+    tool fits; `approvals` leads to the write that waits, "" where none does.
+    """
+
+    question: ShownQuestion | None = None
+    told: ShownText | str = ""
+    lacks_tool: bool = False
+    answer: ShownAnswer | None = None
+    approvals: str = ""
+
+
+@dataclass(frozen=True)
+class ShownRun:
+    """A run. `facts` are its time and its cost; `events` say how far it came where no step does."""
+
+    id: str
+    task: ShownText
+    state: ShownState
+    created: float
+    facts: str
+    is_open: bool
+    has_ended: bool
+    steps: tuple[RunStep, ...]
+    events: tuple[RunEvent, ...]
+    end: RunEnd
+
+
+def view_runs(jobs: JobTable, usage: ModelUsageTable) -> tuple[ShownRun, ...]:
     """The newest task runs, newest first. The first one and those that have not ended are open."""
     runs = [job for job in jobs.find(limit=LOOKED_AT) if job.kind == "do"][:MAX_RUNS]
-    lines = "".join(
-        _render_run(job, usage.sum_for_job(job.id).cost, is_open=number == 0)
+    return tuple(
+        _show_run(job, usage.sum_for_job(job.id).cost, is_first=number == 0)
         for number, job in enumerate(runs)
     )
-    return render_section("Thread", lines or render_empty("Nothing yet. Say above what to do."))
 
 
-def _render_run(job: Job, cost: float, *, is_open: bool) -> str:
-    task = str(job.request.get("task") or "")
-    ended = job.state in ENDED_JOBS
-    told = f"{job.updated - job.created:.1f} s" if ended else ""
-    told += f", cost {cost:.4f}" if cost else ""
-    shown = " open" if is_open or not ended else ""
-    return (
-        f'<details class="run" id="run-{escape(job.id)}"{shown}><summary>'
-        f"<strong>{escape_text(task)}</strong> {render_state(job)} "
-        f"<small>{render_time(job.created)}{f', {told}' if told else ''}</small></summary>"
-        f"{_render_steps(job)}{_render_end(job)}"
-        f'<div class="actions">{_render_buttons(job)}</div></details>'
+def _show_run(job: Job, cost: float, *, is_first: bool) -> ShownRun:
+    ended, steps = job.state in ENDED_JOBS, _list_steps(job)
+    took = f", {job.updated - job.created:.1f} s" if ended else ""
+    return ShownRun(
+        job.id,
+        cut_text(str(job.request.get("task") or "")),
+        show_state(job),
+        job.created,
+        f"{took}{f', cost {cost:.4f}' if cost else ''}",
+        is_first or not ended,
+        ended,
+        steps,
+        () if steps else _list_events(job),
+        _show_end(job),
     )
 
 
-def _render_buttons(job: Job) -> str:
-    if job.state in ENDED_JOBS:
-        return render_button("Do it again", f"/jobs/{job.id}/again", f"again-{job.id}", "small")
-    return render_cancel(job)
-
-
-def _render_steps(job: Job) -> str:
-    """The calls that were made, which say how it was done; else how far it came."""
+def _list_steps(job: Job) -> tuple[RunStep, ...]:
+    """The calls that were made, which say how it was done."""
     steps = job.result.get("steps") if isinstance(job.result, Mapping) else None
-    lines = [
-        _render_step(step)
+    return tuple(
+        _show_step(step)
         for step in (steps if isinstance(steps, Sequence) else ())[:MAX_STEPS]
         if isinstance(step, Mapping) and step.get("tool")
-    ]
-    if lines:
-        return f'<ol class="steps">{"".join(lines)}</ol>'
-    if awaits_answer(job):
-        # Its last event is the question, which stands in the form.
-        return ""
-    events = [
-        f"<li><strong>{escape_text(event.stage)}</strong> {escape_text(event.message)}</li>"
-        for event in job.log[-MAX_EVENTS:]
-        if event.message
-    ]
-    return f'<ol class="steps">{"".join(events)}</ol>' if events else ""
-
-
-def _render_step(step: Mapping[str, Any]) -> str:
-    took = step.get("milliseconds")
-    time = f", {took:.0f} ms" if isinstance(took, int | float) and took else ""
-    given = step.get("arguments") or {}
-    arguments = f" <small>{render_compact(given, ARGUMENTS)}</small>" if given else ""
-    state = str(step.get("state", ""))
-    return (
-        f"<li>{escape_text(str(step.get('task', '')))} {_link_tool(str(step['tool']))}{arguments} "
-        f"{render_badge(state) if state else ''}<small>{time}</small>{_link_call(step)}</li>"
     )
 
 
-def _link_tool(name: str) -> str:
-    server, _, tool = name.partition(".")
-    address = Place("servers", server, {"tool": tool}).build_address()
-    return f'<a href="{escape(address)}"><code>{escape_text(name)}</code></a>'
-
-
-def _link_call(step: Mapping[str, Any]) -> str:
-    call = str(step.get("call") or "")
-    if not call:
-        return ""
-    return f' <a href="{escape(build_address("calls", call))}"><small>its call</small></a>'
-
-
-def _render_end(job: Job) -> str:
-    """What it came to, what it asks, or how it stands."""
+def _list_events(job: Job) -> tuple[RunEvent, ...]:
     if awaits_answer(job):
-        return render_question(job)
+        # Its last event is the question, which stands in the form.
+        return ()
+    return tuple(
+        RunEvent(cut_text(event.stage), cut_text(event.message))
+        for event in job.log[-MAX_EVENTS:]
+        if event.message
+    )
+
+
+def _show_step(step: Mapping[str, Any]) -> RunStep:
+    took, tool = step.get("milliseconds"), str(step["tool"])
+    given, call = step.get("arguments") or {}, str(step.get("call") or "")
+    server, _, name = tool.partition(".")
+    return RunStep(
+        cut_text(str(step.get("task", ""))),
+        cut_text(tool),
+        Place("servers", server, {"tool": name}).build_address(),
+        show_compact(given, ARGUMENTS) if given else cut_text(""),
+        cut_text(str(step.get("state", "")), MAX_STATE),
+        f", {took:.0f} ms" if isinstance(took, int | float) and took else "",
+        build_address("calls", call) if call else "",
+    )
+
+
+def _show_end(job: Job) -> RunEnd:
+    if awaits_answer(job):
+        return RunEnd(question=show_question(job))
     if job.state != "done" or not isinstance(job.result, Mapping):
-        return f"<p>{escape_text(job.message)}</p>" if job.message else ""
+        return RunEnd(told=cut_text(job.message))
     if _is_without_tool(job.result):
-        return render_empty(NO_TOOL, "toolwright forge URL")
-    shown = render_answer(render_task_result(job.result), f"run-{job.id}", ANSWER_LETTERS)
-    if job.result.get("state") == "pending":
-        address = escape(build_address("approvals"))
-        shown += f'<p><a href="{address}">Look at the request and decide it</a></p>'
-    return shown
-
-
-NO_TOOL = "No registered server can do this, and nothing was done. Have one made of an API:"
+        return RunEnd(lacks_tool=True)
+    answer = show_answer(render_task_result(job.result), f"run-{job.id}", ANSWER_LETTERS)
+    is_pending = job.result.get("state") == "pending"
+    return RunEnd(answer=answer, approvals=build_address("approvals") if is_pending else "")
 
 
 def _is_without_tool(result: Mapping[str, Any]) -> bool:

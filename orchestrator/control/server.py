@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from html import escape
 from importlib import resources
 from typing import Any
 from urllib.parse import quote
@@ -45,8 +44,9 @@ from orchestrator.control.logins import SESSION_SECONDS
 from orchestrator.control.metrics import StoreCollector
 from orchestrator.control.middleware import SafeHeaders, read_body
 from orchestrator.control.notify.announcer import Announcer
-from orchestrator.control.page import LOGGED_OUT, open_readers, render_notice, render_page
+from orchestrator.control.page import open_readers, render_page
 from orchestrator.control.plain import WAIT_SECONDS, Act, PlainPage
+from orchestrator.control.rendering import render_template
 from orchestrator.control.rooms.place import parse_place
 from orchestrator.control.trying import ToolTrial
 from orchestrator.errors import OrchestratorError
@@ -78,6 +78,15 @@ class LiftedFreeze:
 
     state: Freeze | None
     told: str
+
+
+@dataclass(frozen=True)
+class RouteDescription:
+    """A route of the API in its documentation."""
+
+    methods: str
+    path: str
+    about: str
 
 
 @dataclass(frozen=True)
@@ -298,12 +307,12 @@ class ControlPlane:
             return redirect
         session = self._access.find_session(request)
         if session is None or not self._access.is_own_site(request):
-            notice = render_notice("You are not logged in", LOGGED_OUT)
+            notice = render_template("logged_out", heading="You are not logged in")
             return HTMLResponse(notice, 401, headers=_build_page_headers())
         room, name = (request.path_params.get(each, "") for each in ("room", "name"))
         place = parse_place(room or "home", name, request.query_params)
         if place is None:
-            notice = render_notice("There is no such room", '<p><a href="/">To the first</a></p>')
+            notice = render_template("no_room", heading="There is no such room")
             return HTMLResponse(notice, 404, headers=_build_page_headers())
         return HTMLResponse(render_page(session, place), headers=_build_page_headers())
 
@@ -462,19 +471,16 @@ def render_killed(killed: KillReport) -> str:
 
 def render_docs(routes: Iterable[Route]) -> str:
     """HTML documentation of the API, from its routes and their docstrings."""
-    lines = "".join(
-        f"<dt><code>{escape(' '.join(sorted((route.methods or set()) - {'HEAD'})))} "
-        f"{escape(route.path)}</code></dt>"
-        f"<dd>{escape(inspect.getdoc(route.endpoint) or '')}</dd>"
+    shown = [
+        RouteDescription(
+            " ".join(sorted((route.methods or set()) - {"HEAD"})),
+            route.path,
+            inspect.getdoc(route.endpoint) or "",
+        )
         for route in routes
         if not route.path.startswith("/page.")
-    )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Toolwright: HTTP API'
-        '</title><link rel="stylesheet" href="/page.css"></head><body><h1>HTTP API</h1><p>JSON in '
-        "and out. Send <code>Authorization: Bearer TOKEN</code>; address and token are in "
-        f"<code>control.json</code> in Toolwright's home.</p><dl>{lines}</dl></body></html>"
-    )
+    ]
+    return render_template("docs", routes=shown)
 
 
 def _build_refusal(refusal: Refusal) -> Response:
@@ -490,6 +496,11 @@ def _build_page_headers() -> dict[str, str]:
     }
 
 
+# The page's script is our own and not htmx with its extension for events. That one listens with an
+# EventSource, which sends no headers (https://html.spec.whatwg.org/multipage/server-sent-events.html):
+# the key of a log-in, which cookies must not be enough without, would stand in an address. What is
+# left would not become smaller: typed text, focus and opened parts that stay while a part is
+# replaced, JSON with the PIN, the digest and a form's token, and answers told in words.
 def _serve_asset(name: str, media_type: str) -> Endpoint:
     content = resources.files("orchestrator").joinpath("control", "assets", name).read_text()
 

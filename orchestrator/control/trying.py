@@ -14,10 +14,11 @@ from starlette.responses import JSONResponse, Response
 
 from orchestrator.control.arguments import read_fields
 from orchestrator.control.commands import run_command
-from orchestrator.control.markup import MAX_VALUE
 from orchestrator.control.middleware import read_body
+from orchestrator.control.rendering import PartRenderer
 from orchestrator.control.rooms.place import build_address
-from orchestrator.control.values import render_answer
+from orchestrator.control.texts import MAX_VALUE
+from orchestrator.control.values import show_answer
 from orchestrator.errors import UnknownTool
 from orchestrator.settings import Settings
 from registry.store import Store
@@ -90,7 +91,8 @@ def describe_answer(said: Mapping[str, Any]) -> dict[str, Any]:
     if "content" not in said:
         return {"error": str(said.get("error", "it ended without an answer"))}
     text = join_texts(said["content"])[:MAX_VALUE]
-    html = render_answer({name: each for name, each in said.items() if name != "_meta"}, "tried")
+    result = {name: each for name, each in said.items() if name != "_meta"}
+    html = PartRenderer().render("calls", "answer", show_answer(result, "tried"))
     ours = (said.get("_meta") or {}).get("toolwright") or {}
     if call := ours.get("call"):
         failed = bool(said.get("isError"))

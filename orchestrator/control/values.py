@@ -1,21 +1,15 @@
 """Answers and arguments on the control page as a person reads them: a list of objects as a table,
-an object as names and values. Every text in them is a stranger's: escaped, bounded and cut.
+an object as names and values. Every text in them is a stranger's: bounded and cut.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from orchestrator.control.markup import (
-    MAX_VALUE,
-    escape_text,
-    render_empty,
-    render_facts,
-    render_table,
-    render_value,
-)
+from orchestrator.control.texts import MAX_VALUE, ShownText, cut_text, show_value
 from orchestrator.results.opening import is_http_answer, open_result
 
 MAX_ROWS = 50
@@ -27,24 +21,105 @@ MAX_JSON = 1 << 20
 """Characters of a text that is tried to be read as JSON."""
 
 
-def render_answer(result: Any, key: str, most: int = MAX_VALUE) -> str:
-    """An answer of a tool or of a task in words, and below it as JSON where it is more than words,
-    each at most so many characters. `key` is part of the id of what opens the JSON.
+@dataclass(frozen=True)
+class ValueCell:
+    """A value in one line; `is_code` where it is JSON, and `is_none` where it is null."""
+
+    text: ShownText | str
+    is_code: bool = False
+    is_none: bool = False
+
+
+@dataclass(frozen=True)
+class NoValue:
+    """An object or a list that is empty, in words."""
+
+    kind: ClassVar[str] = "empty"
+    told: str
+
+
+@dataclass(frozen=True)
+class LongText:
+    """A text of several lines, or a long one."""
+
+    kind: ClassVar[str] = "long"
+    text: ShownText
+
+
+@dataclass(frozen=True)
+class OneLine:
+    kind: ClassVar[str] = "line"
+    cell: ValueCell
+
+
+@dataclass(frozen=True)
+class ShownObject:
+    """An object as names and values, and below them what is nested; `left` are fields not shown."""
+
+    kind: ClassVar[str] = "object"
+    fields: tuple[tuple[ShownText, ValueCell], ...]
+    nested: tuple[tuple[ShownText, ShownData], ...]
+    left: int
+
+
+@dataclass(frozen=True)
+class ShownList:
+    """A list of values in a line each; `left` are those not shown."""
+
+    kind: ClassVar[str] = "list"
+    cells: tuple[ValueCell, ...]
+    left: int
+
+
+@dataclass(frozen=True)
+class ShownRows:
+    """Objects as a table: its heads, and of each row pairs of a head and a cell. `left` are rows
+    that are not shown, `left_columns` columns.
     """
+
+    kind: ClassVar[str] = "rows"
+    heads: tuple[ShownText, ...]
+    rows: tuple[tuple[tuple[ShownText, ValueCell], ...], ...]
+    left: int
+    left_columns: int
+
+
+ShownData = NoValue | LongText | OneLine | ShownObject | ShownList | ShownRows
+
+
+@dataclass(frozen=True)
+class ShownJson:
+    """A value as JSON, closed until it is opened; `key` is part of the id of what opens it."""
+
+    key: ShownText
+    text: ShownText
+
+
+@dataclass(frozen=True)
+class ShownAnswer:
+    """An answer: what it tells beside its value, the value, and the same as JSON where it is more
+    than words. `data` is None where nothing was answered.
+    """
+
+    notes: tuple[ShownText, ...] = ()
+    data: ShownData | None = None
+    json: ShownJson | None = None
+
+
+def show_answer(result: Any, key: str, most: int = MAX_VALUE) -> ShownAnswer:
+    """An answer of a tool or of a task, its texts at most so many characters each."""
     if result is None:
-        return render_empty("Nothing was answered.")
+        return ShownAnswer()
     value, notes = open_answer(result)
-    told = "".join(f"<p>{escape_text(note, most)}</p>" for note in notes)
-    shown = f'<div class="answer">{told}{render_data(value, most=most)}</div>'
-    return shown + (render_json(result, key, most) if isinstance(value, Mapping | list) else "")
-
-
-def render_json(value: Any, key: str, most: int = MAX_VALUE) -> str:
-    """A value as JSON, closed until it is opened."""
-    return (
-        f'<details class="raw" id="json-{escape_text(key)}"><summary>As JSON</summary>'
-        f"{render_value(value, most)}</details>"
+    return ShownAnswer(
+        tuple(cut_text(note, most) for note in notes),
+        show_data(value, most=most),
+        show_json(result, key, most) if isinstance(value, Mapping | list) else None,
     )
+
+
+def show_json(value: Any, key: str, most: int = MAX_VALUE) -> ShownJson:
+    return ShownJson(cut_text(key), show_value(value, most))
 
 
 def open_answer(result: Any) -> tuple[Any, tuple[str, ...]]:
@@ -75,42 +150,35 @@ def _unwrap(value: Any) -> Any:
     return value["result"] if value.keys() == {"result"} else value
 
 
-def render_data(value: Any, depth: int = MAX_DEPTH, most: int = MAX_VALUE) -> str:
+def show_data(value: Any, depth: int = MAX_DEPTH, most: int = MAX_VALUE) -> ShownData:
     """A JSON value: tables and lists for what is nested, down to `depth`."""
     if isinstance(value, Mapping):
-        return _render_object(value, depth) if value else render_empty("An empty object.")
+        return _show_object(value, depth) if value else NoValue("An empty object.")
     if isinstance(value, list):
-        return _render_list(value, depth) if value else render_empty("An empty list.")
+        return _show_list(value) if value else NoValue("An empty list.")
     if isinstance(value, str) and ("\n" in value or len(value) > MAX_CELL):
-        return render_value(value, most)
-    return f"<p>{_render_plain(value)}</p>"
+        return LongText(show_value(value, most))
+    return OneLine(_show_cell(value))
 
 
-def _render_object(value: Mapping[str, Any], depth: int) -> str:
+def _show_object(value: Mapping[str, Any], depth: int) -> ShownObject:
     plain, nested = [], []
     for name, inner in list(value.items())[:MAX_KEYS]:
         if isinstance(inner, Mapping | list) and inner and depth > 0:
-            nested.append((str(name), inner))
+            nested.append((cut_text(str(name), MAX_CELL), show_data(inner, depth - 1)))
         else:
-            plain.append((str(name)[:MAX_CELL], _render_plain(inner)))
-    more = _tell_rest(len(value) - MAX_KEYS, "more fields")
-    parts = [render_facts(plain)] if plain else []
-    parts += [
-        f"<h4>{escape_text(name, MAX_CELL)}</h4>{render_data(inner, depth - 1)}"
-        for name, inner in nested
-    ]
-    return "".join(parts) + more
+            plain.append((cut_text(str(name)[:MAX_CELL]), _show_cell(inner)))
+    return ShownObject(tuple(plain), tuple(nested), max(0, len(value) - MAX_KEYS))
 
 
-def _render_list(values: Sequence[Any], depth: int) -> str:
-    shown, more = values[:MAX_ROWS], _tell_rest(len(values) - MAX_ROWS, "more")
+def _show_list(values: Sequence[Any]) -> ShownData:
+    shown, left = values[:MAX_ROWS], max(0, len(values) - MAX_ROWS)
     if all(isinstance(each, Mapping) for each in shown):
-        return _render_rows(shown) + more
-    items = "".join(f"<li>{_render_plain(each)}</li>" for each in shown)
-    return f"<ul>{items}</ul>{more}"
+        return _show_rows(shown, left)
+    return ShownList(tuple(map(_show_cell, shown)), left)
 
 
-def _render_rows(rows: Sequence[Mapping[str, Any]]) -> str:
+def _show_rows(rows: Sequence[Mapping[str, Any]], left: int) -> ShownData:
     """Objects as a table, those columns first that hold plain values."""
     heads: dict[str, bool] = {}
     for row in rows:
@@ -119,37 +187,38 @@ def _render_rows(rows: Sequence[Mapping[str, Any]]) -> str:
             heads[str(name)] = heads.get(str(name), False) or nested
     names = sorted(heads, key=lambda name: heads[name])[:MAX_COLUMNS]
     if not names:
-        return render_empty("Empty objects.")
-    cells = [tuple(_render_plain(row.get(name, "")) for name in names) for row in rows]
-    table = render_table([name[:40] for name in names], cells, "answer")
-    hidden = _tell_rest(len(heads) - MAX_COLUMNS, "more columns, in the JSON below")
-    return f'<div class="wide" tabindex="0" role="region" aria-label="answer">{table}</div>{hidden}'
+        return NoValue("Empty objects.")
+    shown = {name: cut_text(name[:40]) for name in names}
+    return ShownRows(
+        tuple(shown.values()),
+        tuple(
+            tuple((head, _show_cell(row.get(name, ""))) for name, head in shown.items())
+            for row in rows
+        ),
+        left,
+        max(0, len(heads) - MAX_COLUMNS),
+    )
 
 
-def _tell_rest(count: int, what: str) -> str:
-    return f"<p><small>… and {count:,} {what}</small></p>" if count > 0 else ""
-
-
-def _render_plain(value: Any) -> str:
-    """A value in one line, as HTML."""
+def _show_cell(value: Any) -> ValueCell:
     if value is None:
-        return '<span class="soft">none</span>'
+        return ValueCell("none", is_none=True)
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return ValueCell("yes" if value else "no")
     if isinstance(value, Mapping | list):
         text = json.dumps(value, ensure_ascii=False) if value else ""
-        return f"<code>{escape_text(text, MAX_CELL)}</code>" if text else ""
+        return ValueCell(cut_text(text, MAX_CELL), is_code=bool(text))
     if isinstance(value, int) and value.bit_length() > 4096:
-        return f"an integer of {value.bit_length()} bits"
-    return escape_text(" ".join(str(value)[: 2 * MAX_CELL].split()), MAX_CELL)
+        return ValueCell(f"an integer of {value.bit_length()} bits")
+    return ValueCell(cut_text(" ".join(str(value)[: 2 * MAX_CELL].split()), MAX_CELL))
 
 
-def render_compact(value: Any, most: int = MAX_CELL) -> str:
-    """A JSON object in one line, as names with their values; HTML."""
+def show_compact(value: Any, most: int = MAX_CELL) -> ShownText:
+    """A JSON object in one line, as names with their values."""
     if not isinstance(value, Mapping):
-        return escape_text(json.dumps(value, ensure_ascii=False), most)
+        return cut_text(json.dumps(value, ensure_ascii=False), most)
     parts = []
     for name, inner in list(value.items())[:MAX_KEYS]:
         text = inner if isinstance(inner, str) else json.dumps(inner, ensure_ascii=False)
         parts.append(f"{name}: {text[:most]}")
-    return escape_text(", ".join(parts), most)
+    return cut_text(", ".join(parts), most)

@@ -107,7 +107,7 @@ class LoggedIn:
     def find_form(self, path: str, room: str = "home") -> str:
         """The token of what a room offers to post to a path."""
         for html in self.read_events(room).values():
-            found = re.search(rf'data-post="{re.escape(path)}" data-form="(\w+)"', html)
+            found = re.search(rf'data-post="{re.escape(path)}" data-form="([\w-]+)"', html)
             if found:
                 return found[1]
         raise AssertionError(f"the page offers no {path}")

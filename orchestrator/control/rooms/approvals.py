@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from html import escape
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,18 +20,9 @@ from orchestrator.approvals.text import (
     is_glanceable,
     render_glance,
 )
-from orchestrator.control.answering import render_question
-from orchestrator.control.markup import (
-    escape_text,
-    format_date,
-    render_badge,
-    render_button,
-    render_empty,
-    render_section,
-    render_table,
-    render_time,
-)
-from orchestrator.control.rooms.jobs import find_jobs
+from orchestrator.control.answering import ShownQuestion, show_question
+from orchestrator.control.rooms.jobs import describe_job, find_jobs
+from orchestrator.control.texts import ShownText, cut_text, format_date, show_line
 from registry.approvals.rules import ApprovalRule, Condition, RuleTable
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.jobs import awaits_answer
@@ -49,18 +40,132 @@ ALWAYS = "7d"
 DECIDED = 20
 
 
-def render_waiting(store: Store) -> str:
-    cards = [render_approval(approval) for approval in store.approvals.find("pending")]
-    cards += [
-        f'<article class="ask"><p role="alert">{escape_text(str(damaged))}</p></article>'
-        for damaged in store.approvals.find_damaged()
-    ]
-    cards += map(_render_waiting_job, find_waiting_jobs(store))
-    unsent = "".join(map(_render_unsent, store.approvals.find("approved")))
-    nothing = render_empty("Nothing. A write that needs your yes will stand here by itself.")
-    shown = "".join(cards) or ("" if unsent else nothing)
-    listed = f"<ul>{unsent}</ul>" if unsent else ""
-    return render_section(f"Waiting for you ({len(cards)})", shown + listed)
+@dataclass(frozen=True)
+class WriteChange:
+    """A field of a write: what it is, and what it will be."""
+
+    where: ShownText
+    before: ShownText
+    after: ShownText
+
+
+@dataclass(frozen=True)
+class WriteSummary:
+    """What a write does and to what: fields that change where the old ones are known, else those of
+    its body. `left` are changes that are not shown. It says nothing that the exact text below it
+    does not.
+    """
+
+    verb: ShownText
+    path: ShownText
+    host: ShownText
+    purpose: ShownText
+    named: ShownText
+    changes: tuple[WriteChange, ...]
+    left: int
+    fields: tuple[tuple[ShownText, ShownText], ...]
+
+
+@dataclass(frozen=True)
+class ShownRequest:
+    """A request in words, where it can be shown whole, and as it is sent: all that is decided."""
+
+    summary: WriteSummary | None
+    text: str
+
+
+@dataclass(frozen=True)
+class ShownApproval:
+    """A card with the whole of what is decided. Without the whole it cannot be approved. `always`
+    is the sentence of the standing rule that it can become, "" where it can become none.
+    """
+
+    id: str
+    name: ShownText
+    version: int
+    created: float
+    expires: float
+    request: ShownRequest
+    decisions: tuple[str, ...]
+    digest: str
+    always: str
+    always_for: str = ALWAYS
+
+
+@dataclass(frozen=True)
+class ShownNeed:
+    """What a job has to be allowed. `items` are "" where they are too long to be shown, and
+    `command` is the way at the terminal. It has a digest only where it is allowed on the page.
+    """
+
+    what: str
+    items: str
+    command: str
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class WaitingJob:
+    """A job that a person can let go on."""
+
+    id: str
+    name: ShownText
+    shown_id: ShownText
+    word: ShownText
+    created: float
+    asked: ShownText
+    told: ShownText
+    question: ShownQuestion | None
+    need: ShownNeed | None
+
+
+@dataclass(frozen=True)
+class UnsentWrite:
+    """What was approved and is not sent, and the command that sends it."""
+
+    tool: ShownText
+    by: ShownText
+    command: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What waits for a person. `damaged` says of rows that cannot be read what is wrong."""
+
+    approvals: tuple[ShownApproval, ...]
+    damaged: tuple[ShownText, ...]
+    jobs: tuple[WaitingJob, ...]
+    unsent: tuple[UnsentWrite, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.approvals) + len(self.damaged) + len(self.jobs)
+
+
+@dataclass(frozen=True)
+class ShownRule:
+    id: str
+    sentence: ShownText
+    used: str
+    until: str
+
+
+@dataclass(frozen=True)
+class DecidedApproval:
+    tool: ShownText
+    state: str
+    by: ShownText
+    at: float
+    id: ShownText
+
+
+def view_waiting(store: Store) -> Waiting:
+    return Waiting(
+        tuple(map(show_approval, store.approvals.find("pending"))),
+        tuple(cut_text(str(damaged)) for damaged in store.approvals.find_damaged()),
+        tuple(map(_show_job, find_waiting_jobs(store))),
+        tuple(map(_show_unsent, store.approvals.find("approved"))),
+    )
 
 
 def find_waiting_jobs(store: Store) -> list[Job]:
@@ -68,25 +173,27 @@ def find_waiting_jobs(store: Store) -> list[Job]:
     return [job for job in find_jobs(store, ("waiting",)) if job.needs or not awaits_draft(job)]
 
 
-def _render_unsent(approval: Approval) -> str:
-    """A line for what was approved and is not sent."""
-    return (
-        f"<li>{escape_text(f'{approval.entry}.{approval.tool}')}: approved by "
-        f"{escape_text(approval.decided_by)} and not sent yet: "
-        f"<code>{escape(build_send_command(approval.id))}</code></li>"
+def _show_unsent(approval: Approval) -> UnsentWrite:
+    return UnsentWrite(
+        name_tool(approval), cut_text(approval.decided_by), build_send_command(approval.id)
     )
 
 
-def render_approval(approval: Approval) -> str:
-    """A card with the whole of what is decided. Without the whole there is no button to approve."""
-    name = f"{approval.entry}.{approval.tool}"
-    always = _render_always(approval) if is_glanceable(approval) else ""
-    buttons = "".join(_render_decision(approval, word) for word in list_decisions(approval))
-    return (
-        f'<article class="ask" aria-label="{escape_text(name)}"><h3>{escape_text(name)} '
-        f"<small>version {approval.version}, asked {render_time(approval.created)}, "
-        f"ends {render_time(approval.expires)}</small></h3>{render_request(approval)}"
-        f'<div class="decide"><div class="actions">{buttons}</div>{always}</div></article>'
+def name_tool(approval: Approval) -> ShownText:
+    return cut_text(f"{approval.entry}.{approval.tool}")
+
+
+def show_approval(approval: Approval) -> ShownApproval:
+    return ShownApproval(
+        approval.id,
+        name_tool(approval),
+        approval.version,
+        approval.created,
+        approval.expires,
+        show_request(approval),
+        list_decisions(approval),
+        hash_approval(approval),
+        _explain_always(approval) if is_glanceable(approval) else "",
     )
 
 
@@ -95,63 +202,45 @@ def list_decisions(approval: Approval) -> tuple[str, ...]:
     return ("approve", "reject") if is_glanceable(approval) else ("reject",)
 
 
-def _render_decision(approval: Approval, decision: str) -> str:
-    kind = "primary" if decision == "approve" else "quiet"
-    return (
-        f'<button class="{kind}" data-post="/approvals/{escape(approval.id)}" '
-        f'data-decision="{decision}" data-digest="{hash_approval(approval)}" '
-        f'id="{decision}-{escape(approval.id)}">{decision.capitalize()} (PIN)</button>'
+def show_request(approval: Approval) -> ShownRequest:
+    summary = summarize_write(approval) if is_glanceable(approval) else None
+    return ShownRequest(summary, render_glance(approval))
+
+
+def summarize_write(approval: Approval) -> WriteSummary:
+    """What a write does and to what, and its fields."""
+    wire = approval.wire
+    place = urlsplit(wire.url)
+    changes = find_changes(wire, approval.present) if approval.present else ()
+    fields = () if changes else _list_fields(wire.body)
+    return WriteSummary(
+        show_line(VERBS.get(wire.method, wire.method)),
+        show_line(f"{place.path or '/'}{'?' if place.query else ''}{place.query}"),
+        show_line(place.netloc),
+        _show_purpose(approval),
+        show_line(approval.tool),
+        tuple(
+            WriteChange(
+                _show_cell(change.where.removeprefix("/") or "all of it"),
+                _show_cell(change.before),
+                _show_cell(change.after),
+            )
+            for change in changes[:MAX_FIELDS]
+        ),
+        max(0, len(changes) - MAX_FIELDS),
+        tuple((_show_cell(key), _show_cell(value)) for key, value in fields),
     )
 
 
-def render_request(approval: Approval) -> str:
-    """A request in words with its fields, and below it as it is sent: all that is decided."""
-    summary = render_summary(approval) if is_glanceable(approval) else ""
-    return f'{summary}<pre class="raw">{escape(render_glance(approval))}</pre>'
-
-
-def render_summary(approval: Approval) -> str:
-    """What a write does and to what, and its fields: old and new values where the old are known,
-    else those of its body. It says nothing that the exact text below it does not.
-    """
-    wire = approval.wire
-    place = urlsplit(wire.url)
-    shown = escape(escape_line(f"{place.path or '/'}{'?' if place.query else ''}{place.query}"))
-    host = escape(escape_line(place.netloc))
-    verb = escape(VERBS.get(wire.method, escape_line(wire.method)))
-    head = f'<p class="does"><strong>{verb}</strong> <code>{shown}</code> at {host}</p>'
-    head += _render_purpose(approval)
-    changes = find_changes(wire, approval.present) if approval.present else ()
-    name = f"fields of {escape_line(approval.tool)}"
-    if changes:
-        rows = [
-            (
-                _cell(change.where.removeprefix("/") or "all of it"),
-                f'<span class="before">{_cell(change.before)}</span>',
-                f'<b class="after">{_cell(change.after)}</b>',
-            )
-            for change in changes[:MAX_FIELDS]
-        ]
-        left = len(changes) - MAX_FIELDS
-        more = f"<p><small>{left} more changes stand in the text below.</small></p>"
-        table = render_table(("field", "is", "will be"), rows, name)
-        return head + table + (more if left > 0 else "")
-    fields = [(_cell(key), _cell(value)) for key, value in _list_fields(wire.body)]
-    return head + (render_table(("field", "value"), fields, name) if fields else "")
-
-
-def _render_purpose(approval: Approval) -> str:
+def _show_purpose(approval: Approval) -> ShownText:
     """What the client says that the write is for, in its words."""
     said = approval.task or approval.reason
-    if not said:
-        return ""
-    cut = "…" if len(said) > MAX_CLAIM else ""
-    return f'<p class="purpose">Asked for: {escape(escape_line(said[:MAX_CLAIM]))}{cut}</p>'
+    return ShownText(escape_line(said[:MAX_CLAIM]) + ("…" if len(said) > MAX_CLAIM else ""))
 
 
-def _cell(text: str) -> str:
+def _show_cell(text: str) -> ShownText:
     cut = "… (whole below)" if len(text) > MAX_CELL else ""
-    return escape(escape_line(text[:MAX_CELL]) + cut)
+    return show_line(text[:MAX_CELL] + cut)
 
 
 def _list_fields(body: bytes) -> Sequence[tuple[str, str]]:
@@ -177,93 +266,65 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return built
 
 
-def _render_always(approval: Approval) -> str:
-    """The button for a standing rule, beside the whole sentence of what it will mean."""
+def _explain_always(approval: Approval) -> str:
+    """The whole sentence of what a standing rule will mean; "" where there can be none."""
     if approval.wire.method == "DELETE":
         return ""
     with_ = escape_line(render_condition(Condition("", dict(approval.arguments))))
     name = escape_line(f"{approval.entry}.{approval.tool}")
     what = f"{name} (version {approval.version}) with {with_}"
     told = f"Approves this, and for 7 days {what} is sent without asking."
-    if len(told) > MAX_SENTENCE:
-        return ""
-    return (
-        f'<p class="always"><button class="quiet" '
-        f'data-post="/approvals/{escape(approval.id)}" data-decision="approve" '
-        f'data-always="{ALWAYS}" data-digest="{hash_approval(approval)}" '
-        f'id="always-{escape(approval.id)}">Always like this (PIN)</button> '
-        f"<span>{escape(told)}</span></p>"
+    return told if len(told) <= MAX_SENTENCE else ""
+
+
+def _show_job(job: Job) -> WaitingJob:
+    asks = awaits_answer(job)
+    return WaitingJob(
+        job.id,
+        cut_text(f"{job.kind} {job.id}"),
+        cut_text(job.id),
+        cut_text("A task asks you" if asks else f"A job waits: {job.kind}"),
+        job.created,
+        describe_job(job),
+        cut_text("" if asks else job.message),
+        show_question(job, "waits"),
+        _show_need(job),
     )
 
 
-def _render_waiting_job(job: Job) -> str:
-    name = f"{job.kind} {job.id}"
-    asked = str(job.request.get("task") or job.request.get("source") or "")
-    does = f'<p class="does">{escape_text(asked)}</p>' if asked else ""
-    told = "" if awaits_answer(job) else f"<p>{escape_text(job.message)}</p>"
-    word = "A task asks you" if awaits_answer(job) else f"A job waits: {job.kind}"
-    return (
-        f'<article class="ask" aria-label="{escape_text(name)}"><h3>{escape_text(word)} '
-        f"<small>{escape_text(job.id)}, begun {render_time(job.created)}</small></h3>"
-        f"{does}{told}{render_question(job, 'waits')}{_render_allow_button(job)}</article>"
-    )
-
-
-def _render_allow_button(job: Job) -> str:
+def _show_need(job: Job) -> ShownNeed | None:
     if not is_allowable(job.needs):
-        return ""
+        return None
     items = "\n".join(map(escape_line, list_need_items(job.needs)))
     what = "all of this" if isinstance(job.needs, OrderNeed) else f"a {job.needs.kind}"
-    needs = f"<p>It needs {escape_text(what)}:</p>"
-    way = f"<code>{escape(f'toolwright allow {escape_line(job.id)}')}</code>"
+    command = f"toolwright allow {escape_line(job.id)}"
     if len(items) > MAX_GLANCE:
-        return f"{needs}<p>Too long to be shown here; it is allowed by {way}</p>"
-    if names_file(job.needs):
-        told = "A path of this machine is allowed at the terminal alone"
-        return f"{needs}<pre>{escape(items)}</pre><p>{told}: {way}</p>"
-    return (
-        f'{needs}<pre>{escape(items)}</pre><div class="actions"><button class="primary" '
-        f'data-post="/jobs/{escape(job.id)}/allow" id="allow-{escape(job.id)}" '
-        f'data-digest="{escape(hash_needs(job.needs))}">Allow (PIN)</button></div>'
-    )
+        return ShownNeed(what, "", command)
+    digest = "" if names_file(job.needs) else hash_needs(job.needs)
+    return ShownNeed(what, items, command, digest)
 
 
-def render_rules(rules: RuleTable) -> str:
-    rows = [_render_rule_row(rule) for rule in rules.find() if rule.revoked is None]
-    nothing = render_empty("Nothing. A rule comes with an approval that you allow always.")
-    heads = ("sent without asking", "used", "until", "")
-    table = render_table(heads, rows, "always allowed") if rows else nothing
-    return render_section("Always allowed", table)
+def view_rules(rules: RuleTable) -> tuple[ShownRule, ...]:
+    """The standing rules that were not revoked."""
+    return tuple(_show_rule(rule) for rule in rules.find() if rule.revoked is None)
 
 
-def _render_rule_row(rule: ApprovalRule) -> tuple[str, ...]:
+def _show_rule(rule: ApprovalRule) -> ShownRule:
     most = "" if rule.max_uses is None else f" of {rule.max_uses}"
-    revoke = render_button("Revoke", f"/rules/{rule.id}/revoke", f"revoke-{rule.id}", "quiet small")
-    return (
-        escape_text(render_rule(rule)),
-        f"{rule.uses}{most}",
-        format_date(rule.expires),
-        revoke,
-    )
+    used = f"{rule.uses}{most}"
+    return ShownRule(rule.id, cut_text(render_rule(rule)), used, format_date(rule.expires))
 
 
-def render_decided(approvals: Iterable[Approval]) -> str:
+def view_decided(approvals: Iterable[Approval]) -> tuple[DecidedApproval, ...]:
     """The newest approvals that do not wait any more."""
-    rows = [
-        (
-            escape_text(f"{each.entry}.{each.tool}"),
-            render_badge(each.state),
-            escape_text(each.decided_by),
-            render_time(each.decided_at or each.created),
-            f"<code>{escape_text(each.id)}</code>",
+    decided = [each for each in approvals if each.state != "pending"]
+    return tuple(
+        DecidedApproval(
+            name_tool(each),
+            each.state,
+            cut_text(each.decided_by),
+            each.decided_at or each.created,
+            cut_text(each.id),
         )
-        for each in approvals
-        if each.state != "pending"
-    ][:DECIDED]
-    heads = ("tool", "state", "by", "when", "approval")
-    return render_section(
-        "Decided",
-        render_table(heads, rows, "decided", compact=True)
-        if rows
-        else render_empty("Nothing yet."),
+        for each in decided[:DECIDED]
     )

@@ -5,15 +5,10 @@ all of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from orchestrator.control.markup import (
-    escape_text,
-    render_badge,
-    render_section,
-    render_table,
-    render_time,
-)
 from orchestrator.control.notify.targets import list_sealed_targets, load_notice_targets
+from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.settings import Settings
 from registry.errors import RegistryError
 from registry.secrets.vault import open_vault
@@ -21,144 +16,164 @@ from registry.store import Store
 
 VERDICTS = {"ok": "ok", "warning": "waiting", "failed": "failed"}
 MAX_CHECKS = 100
-Row = tuple[str, str, str]
-"""What a setting is, its value as HTML, and the variable that sets it."""
+MAX_VERDICT = 40
 
 
-def render_settings(settings: Settings, store: Store) -> str:
+@dataclass(frozen=True)
+class RunningProcess:
+    kind: ShownText
+    pid: int
+    started: float
+
+
+@dataclass(frozen=True)
+class SettingLine:
+    """What a setting is, its value, and the variable or the command that sets it. The value is a
+    text, a path (`is_code`) or processes.
+    """
+
+    name: str
+    value: ShownText | str
+    set_by: str = ""
+    is_code: bool = False
+    processes: tuple[RunningProcess, ...] = ()
+
+
+@dataclass(frozen=True)
+class SettingGroup:
+    title: str
+    lines: tuple[SettingLine, ...]
+
+
+@dataclass(frozen=True)
+class CheckLine:
+    """A check of `toolwright doctor`; `colour` is the class of its verdict."""
+
+    name: ShownText
+    verdict: ShownText
+    colour: str
+    found: ShownText
+    hint: ShownText
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The checks, and what they come to in a sentence."""
+
+    told: str
+    checks: tuple[CheckLine, ...]
+
+
+def view_settings(settings: Settings, store: Store) -> tuple[SettingGroup, ...]:
     """What this installation was started with. Settings come from the environment."""
-    parts = (
-        ("This installation", _list_home(settings, store)),
-        ("Calls and approvals", _list_limits(settings)),
-        ("Models and search", _list_models(settings)),
+    return (
+        SettingGroup("This installation", _list_home(settings, store)),
+        SettingGroup("Calls and approvals", _list_limits(settings)),
+        SettingGroup("Models and search", _list_models(settings)),
     )
-    tables = "".join(
-        f"<h3>{title}</h3>{render_table(('setting', 'value', 'set by'), rows, title)}"
-        for title, rows in parts
-    )
-    told = (
-        "<p>Settings are environment variables. They are read when a process starts, so a change "
-        "counts after <code>toolwright control --stop</code> and for a client that is started "
-        "anew.</p>"
-    )
-    check = (
-        '<form class="fields check" data-post="/doctor"><div class="actions">'
-        '<button class="primary">Check this installation</button>'
-        "<small>Files, audit, sandboxes, engine and PIN, as <code>toolwright doctor</code>.</small>"
-        "</div><output></output></form>"
-    )
-    leave = (
-        "<h3>This browser</h3><p>Its log-in lasts twelve hours, or until you end it. "
-        '<button class="quiet small" data-post="/logout" id="logout">Log out</button></p>'
-        '<p><a href="/docs">The HTTP API of this page</a></p>'
-    )
-    return render_section("Settings", check + told + tables + leave)
 
 
-def _list_home(settings: Settings, store: Store) -> tuple[Row, ...]:
-    processes = "<br>".join(
-        f"{escape_text(each.kind)} {each.pid}, begun {render_time(each.started)}"
+def _list_home(settings: Settings, store: Store) -> tuple[SettingLine, ...]:
+    processes = tuple(
+        RunningProcess(cut_text(each.kind), each.pid, each.started)
         for each in store.processes.find()
     )
     pin = "set" if settings.pin.exists() else "not set"
     return (
-        ("home", f"<code>{escape_text(str(settings.home))}</code>", _name("TOOLWRIGHT_HOME")),
-        ("engine that runs servers", escape_text(settings.engine), _name("TOOLWRIGHT_ENGINE")),
-        ("running processes", processes or "none", ""),
-        ("PIN", pin, "<code>toolwright setup</code>"),
-        ("messages to you", _list_targets(settings), "<code>toolwright push add</code>"),
-        (
-            "address for phones",
-            escape_text(settings.public_url) or "none",
-            _name("TOOLWRIGHT_PUBLIC_URL"),
+        SettingLine("home", cut_text(str(settings.home)), "TOOLWRIGHT_HOME", is_code=True),
+        SettingLine("engine that runs servers", cut_text(settings.engine), "TOOLWRIGHT_ENGINE"),
+        SettingLine("running processes", "none", processes=processes),
+        SettingLine("PIN", pin, "toolwright setup"),
+        SettingLine("messages to you", _list_targets(settings), "toolwright push add"),
+        SettingLine(
+            "address for phones", cut_text(settings.public_url) or "none", "TOOLWRIGHT_PUBLIC_URL"
         ),
     )
 
 
-def _list_targets(settings: Settings) -> str:
+def _list_targets(settings: Settings) -> ShownText | str:
     """The names of those that are told of what waits."""
     try:
         notices = load_notice_targets(open_vault(settings))
         names = [*list_sealed_targets(settings.push), *(each.name for each in notices)]
     except RegistryError as error:
-        return escape_text(str(error))
-    return ", ".join(map(escape_text, names)) or "none"
+        return cut_text(str(error))
+    return ", ".join(map(cut_text, names)) or "none"
 
 
-def _list_limits(settings: Settings) -> tuple[Row, ...]:
+def _list_limits(settings: Settings) -> tuple[SettingLine, ...]:
     return (
-        (
+        SettingLine(
             "a call keeps its client waiting",
             f"{settings.answer_seconds:g} s at most",
-            _name("TOOLWRIGHT_ANSWER_SECONDS"),
+            "TOOLWRIGHT_ANSWER_SECONDS",
         ),
-        (
+        SettingLine(
             "an approval waits",
             f"{settings.approval_seconds / 3600:g} h at most",
-            _name("TOOLWRIGHT_APPROVAL_SECONDS"),
+            "TOOLWRIGHT_APPROVAL_SECONDS",
         ),
-        (
+        SettingLine(
             "an answer is given whole",
             f"up to {settings.result_bytes:,} bytes",
-            _name("TOOLWRIGHT_RESULT_BYTES"),
+            "TOOLWRIGHT_RESULT_BYTES",
         ),
-        (
+        SettingLine(
             "recordings for replays",
             f"{settings.recordings_mb} MB",
-            _name("TOOLWRIGHT_RECORDINGS_MB"),
+            "TOOLWRIGHT_RECORDINGS_MB",
         ),
-        ("all calls at once", f"{settings.calls_mb} MB", _name("TOOLWRIGHT_CALLS_MB")),
-        (
+        SettingLine("all calls at once", f"{settings.calls_mb} MB", "TOOLWRIGHT_CALLS_MB"),
+        SettingLine(
             "a forge asks the API",
             f"{settings.probe_requests} requests at most",
-            _name("TOOLWRIGHT_PROBE_REQUESTS"),
+            "TOOLWRIGHT_PROBE_REQUESTS",
         ),
     )
 
 
-def _list_models(settings: Settings) -> tuple[Row, ...]:
+def _list_models(settings: Settings) -> tuple[SettingLine, ...]:
     model, budget = settings.of_model, settings.of_model.budget
     return (
-        (
+        SettingLine(
             "model that writes code",
-            escape_text(model.model or model.base_url) or "none: your client writes it",
-            _name("OPENAI_MODEL"),
+            cut_text(model.model or model.base_url) or "none: your client writes it",
+            "OPENAI_MODEL",
         ),
-        ("tokens in a day", f"{budget.day_tokens:,}", _name("TOOLWRIGHT_DAY_TOKENS")),
-        ("forges in a day", f"{budget.forges}", _name("TOOLWRIGHT_FORGES_PER_DAY")),
-        ("search by meaning", "on" if settings.semantic else "off", _name("TOOLWRIGHT_SEMANTIC")),
-        (
+        SettingLine("tokens in a day", f"{budget.day_tokens:,}", "TOOLWRIGHT_DAY_TOKENS"),
+        SettingLine("forges in a day", f"{budget.forges}", "TOOLWRIGHT_FORGES_PER_DAY"),
+        SettingLine(
+            "search by meaning", "on" if settings.semantic else "off", "TOOLWRIGHT_SEMANTIC"
+        ),
+        SettingLine(
             "a task is done unasked from",
             f"{settings.bands.act:.0%} sure",
-            _name("TOOLWRIGHT_ROUTE_ACT"),
+            "TOOLWRIGHT_ROUTE_ACT",
         ),
-        (
+        SettingLine(
             "web search for descriptions",
-            escape_text(settings.search_url) or "none",
-            _name("TOOLWRIGHT_SEARCH_URL"),
+            cut_text(settings.search_url) or "none",
+            "TOOLWRIGHT_SEARCH_URL",
         ),
     )
 
 
-def _name(variable: str) -> str:
-    return f"<code>{variable}</code>"
+def build_report(checks: Iterable[Mapping[str, object]]) -> CheckReport:
+    """What `toolwright doctor --json` found."""
+    lines = tuple(map(_build_check, [*checks][:MAX_CHECKS]))
+    wrong = sum(each.colour != "ok" for each in lines)
+    end = f"{wrong} to look at" if wrong else "all in order"
+    return CheckReport(f"{len(lines)} checks, {end}.", lines)
 
 
-def render_checks(checks: Iterable[Mapping[str, object]]) -> tuple[str, str]:
-    """What `toolwright doctor --json` found: a sentence, and the checks as a table."""
-    rows, wrong = [], 0
-    for check in [*checks][:MAX_CHECKS]:
-        name, verdict, found, hint = (
-            str(check.get(each, "")) for each in ("name", "verdict", "found", "hint")
-        )
-        wrong += verdict != "ok"
-        told = f"{escape_text(found)}{f'<br><small>{escape_text(hint)}</small>' if hint else ''}"
-        rows.append(
-            (escape_text(name), render_badge(verdict, VERDICTS.get(verdict, "failed")), told)
-        )
-    sentence = (
-        f"{len(rows)} checks, all in order."
-        if not wrong
-        else f"{len(rows)} checks, {wrong} to look at."
+def _build_check(check: Mapping[str, object]) -> CheckLine:
+    name, verdict, found, hint = (
+        str(check.get(each, "")) for each in ("name", "verdict", "found", "hint")
     )
-    return sentence, render_table(("check", "verdict", "found"), rows, "checks")
+    return CheckLine(
+        cut_text(name),
+        cut_text(verdict, MAX_VERDICT),
+        VERDICTS.get(verdict, "failed"),
+        cut_text(found),
+        cut_text(hint),
+    )

@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
-from html import escape
+from dataclasses import dataclass
+from typing import Literal
 
 from orchestrator.control.arguments import FormArgument, render_types
-from orchestrator.control.markup import escape_text
+from orchestrator.control.texts import ShownText, cut_text
 
 MAX_OPTION = 60
+MAX_SAMPLE = 60
+MAX_KIND, MAX_DESCRIPTION = 80, 400
 
 
-def render_field(argument: FormArgument) -> str:
-    """A labelled field for an argument."""
-    name = escape(argument.name)
-    shown = escape_text(argument.name, 80)
-    star = ' <b class="needed">required</b>' if argument.required else ""
-    kind = render_types(argument.types)
-    about = escape_text(argument.description, 400)
-    return (
-        f"<label><span><code>{shown}</code> <small>{escape_text(kind, 80)}</small>{star}</span>"
-        f"{_render_input(argument, name)}<small>{about}</small></label>"
+@dataclass(frozen=True)
+class FormField:
+    """A labelled field for an argument. `name` is what is sent and stands in an attribute alone;
+    `choices` are (what is sent, what is shown).
+    """
+
+    name: str
+    label: ShownText
+    kind: ShownText
+    about: ShownText
+    sample: ShownText
+    required: bool
+    input: Literal["select", "textarea", "decimal", "text"]
+    choices: tuple[tuple[str, ShownText], ...] = ()
+
+
+def build_field(argument: FormArgument) -> FormField:
+    choices = _list_choices(argument)
+    return FormField(
+        argument.name,
+        cut_text(argument.name, 80),
+        cut_text(render_types(argument.types), MAX_KIND),
+        cut_text(argument.description, MAX_DESCRIPTION),
+        cut_text(argument.sample, MAX_SAMPLE),
+        argument.required,
+        "select" if choices else _choose_input(argument),
+        tuple((text, cut_text(text.strip(_QUOTE), MAX_OPTION)) for text in choices),
     )
 
 
-def _render_input(argument: FormArgument, name: str) -> str:
-    needed = " required" if argument.required else ""
-    if choices := _list_choices(argument):
-        options = "".join(
-            f'<option value="{escape(text)}">{escape_text(text.strip(_QUOTE), MAX_OPTION)}</option>'
-            for text in choices
-        )
-        return f'<select data-field="{name}"{needed}><option value=""></option>{options}</select>'
-    hint = f' placeholder="{escape_text(argument.sample, 60)}"' if argument.sample else ""
+def _choose_input(argument: FormArgument) -> Literal["textarea", "decimal", "text"]:
     if argument.types & {"object", "array"}:
-        return (
-            f'<textarea data-field="{name}" rows="3" spellcheck="false"{hint}{needed}></textarea>'
-        )
-    mode = ' inputmode="decimal"' if argument.types and argument.types <= _NUMERIC else ""
-    return f'<input data-field="{name}" maxlength="20000"{mode}{hint}{needed}>'
+        return "textarea"
+    return "decimal" if argument.types and argument.types <= _NUMERIC else "text"
 
 
 _NUMERIC = frozenset({"integer", "number", "null"})

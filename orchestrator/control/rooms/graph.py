@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
-from orchestrator.control.drawing import GraphNode, LaneStop, render_columns, render_lanes
-from orchestrator.control.markup import (
-    escape_text,
-    render_badge,
-    render_empty,
-    render_section,
-    render_table,
+from orchestrator.control.drawing import (
+    ColumnDrawing,
+    GraphNode,
+    LaneDrawing,
+    LaneStop,
+    draw_columns,
+    draw_lanes,
 )
 from orchestrator.control.rooms.place import build_address
+from orchestrator.control.texts import ShownText, cut_text
 from registry.models import ServerSummary
 from registry.servers.lineage import LineageEntry
 from registry.store import Store
@@ -24,6 +24,7 @@ MAX_SERVERS = 60
 MAX_HOSTS = 60
 MAX_VERSIONS = 11
 MAX_DEPTH = 3
+MAX_NAME = 100
 HOSTS = ("network", "tls", "dns", "tcp")
 
 
@@ -39,6 +40,58 @@ class ServerLinks:
     def callees(self) -> tuple[str, ...]:
         """The names of the servers whose tools it calls."""
         return tuple(dict.fromkeys(tool.partition(".")[0] for tool in self.tools))
+
+
+@dataclass(frozen=True)
+class ServerLink:
+    name: ShownText
+    address: str
+
+
+@dataclass(frozen=True)
+class LinkLine:
+    """What a server asks and calls, and what calls it."""
+
+    server: ServerLink
+    trust: str
+    hosts: tuple[ShownText, ...]
+    tools: tuple[ShownText, ...]
+    callers: tuple[ServerLink, ...]
+
+
+@dataclass(frozen=True)
+class LinkGraph:
+    """The links of servers as a drawing and as a list; `left` servers stand in the list alone. The
+    drawing is None where there is no server.
+    """
+
+    drawing: ColumnDrawing | None
+    left: int
+    lines: tuple[LinkLine, ...]
+
+
+@dataclass(frozen=True)
+class VersionStop:
+    version: int
+    address: str
+    is_current: bool
+
+
+@dataclass(frozen=True)
+class VersionLane:
+    """The versions of a server, and what the first of them was made from ("" for nothing)."""
+
+    server: ServerLink
+    versions: tuple[VersionStop, ...]
+    origin: ShownText
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """The lanes as a drawing and as a list; None where every server is in its first version."""
+
+    drawing: LaneDrawing | None
+    lanes: tuple[VersionLane, ...]
 
 
 def find_links(store: Store) -> tuple[ServerLinks, ...]:
@@ -63,18 +116,14 @@ def _name_host(permission: Permission) -> str:
     return bare if permission.kind == "network" else f"{permission.kind} {permission.name}"
 
 
-def render_graph(store: Store) -> str:
-    """A drawing of the links, and a list of them."""
+def view_graph(store: Store) -> LinkGraph:
+    """The links of servers."""
     links = find_links(store)
-    nothing = render_empty("No server yet. Have one made of an API:", "toolwright forge URL")
-    if not links:
-        return render_section("Servers, tools and hosts", nothing)
-    drawn, cut = _draw_links(links[:MAX_SERVERS]), len(links) - MAX_SERVERS
-    told = f"<p>{cut} more servers stand in the list.</p>" if cut > 0 else ""
-    return render_section("Servers, tools and hosts", drawn + told + _list_links(links))
+    drawing = _draw_links(links[:MAX_SERVERS]) if links else None
+    return LinkGraph(drawing, max(0, len(links) - MAX_SERVERS), _list_links(links))
 
 
-def _draw_links(links: Sequence[ServerLinks]) -> str:
+def _draw_links(links: Sequence[ServerLinks]) -> ColumnDrawing:
     depths = compute_depths({each.server.name: each.callees for each in links})
     columns: list[list[GraphNode]] = [[] for _ in range(MAX_DEPTH + 1)]
     for each in links:
@@ -87,7 +136,7 @@ def _draw_links(links: Sequence[ServerLinks]) -> str:
         *((f"s:{each.server.name}", f"h:{host}") for each in links for host in each.hosts),
     ]
     columns.append([GraphNode(f"h:{host}", host, "host") for host in hosts])
-    return render_columns(columns, edges, "Servers and the hosts and servers that they ask")
+    return draw_columns(columns, edges, "Servers and the hosts and servers that they ask")
 
 
 def _choose_kind(links: ServerLinks) -> str:
@@ -108,34 +157,28 @@ def compute_depths(callees: Mapping[str, Sequence[str]]) -> dict[str, int]:
     return depths
 
 
-def _list_links(links: Sequence[ServerLinks]) -> str:
+def _list_links(links: Sequence[ServerLinks]) -> tuple[LinkLine, ...]:
     callers: dict[str, list[str]] = {}
     for each in links:
         for name in each.callees:
             callers.setdefault(name, []).append(each.server.name)
-    rows = [
-        (
+    return tuple(
+        LinkLine(
             _link_server(each.server.name),
-            render_badge(_choose_kind(each)),
-            _join(each.hosts),
-            _join(each.tools),
-            ", ".join(map(_link_server, callers.get(each.server.name, ()))),
+            _choose_kind(each),
+            tuple(cut_text(host, MAX_NAME) for host in each.hosts),
+            tuple(cut_text(tool, MAX_NAME) for tool in each.tools),
+            tuple(map(_link_server, callers.get(each.server.name, ()))),
         )
         for each in links
-    ]
-    heads = ("server", "trust", "asks", "calls", "called by")
-    return render_table(heads, rows, "servers, tools and hosts")
+    )
 
 
-def _link_server(name: str) -> str:
-    return f'<a href="{escape(build_address("servers", name))}">{escape_text(name)}</a>'
+def _link_server(name: str) -> ServerLink:
+    return ServerLink(cut_text(name), build_address("servers", name))
 
 
-def _join(names: Sequence[str]) -> str:
-    return "<br>".join(f"<code>{escape_text(name, 100)}</code>" for name in names)
-
-
-def render_lineage(store: Store) -> str:
+def view_lineage(store: Store) -> Lineage:
     """The versions of each server that has more than one, or that was made from another's."""
     lines = store.servers.find_lineage()
     versions: dict[str, list[LineageEntry]] = {}
@@ -148,12 +191,10 @@ def render_lineage(store: Store) -> str:
     }
     kept = dict([*shown.items()][:MAX_SERVERS])
     if not kept:
-        told = "Every server is in its first version. Repairs and changes make the next ones."
-        return render_section("Lineage", render_empty(told))
-    lanes = {name: [*map(_build_stop, own)] for name, own in kept.items()}
-    drawn = render_lanes(lanes, "Versions of servers and what they were made from")
-    listed = "".join(_list_versions(name, own) for name, own in kept.items())
-    return render_section("Lineage", f'{drawn}<ul class="plain">{listed}</ul>')
+        return Lineage(None, ())
+    stops = {name: [*map(_build_stop, own)] for name, own in kept.items()}
+    drawing = draw_lanes(stops, "Versions of servers and what they were made from")
+    return Lineage(drawing, tuple(_build_lane(name, own) for name, own in kept.items()))
 
 
 def _is_foreign(line: LineageEntry) -> bool:
@@ -167,13 +208,14 @@ def _build_stop(line: LineageEntry) -> LaneStop:
     return LaneStop(f"{line.name}@{line.version}", str(line.version), kind, parent)
 
 
-def _list_versions(name: str, versions: Sequence[LineageEntry]) -> str:
-    address = build_address("servers", name)
-    told = " → ".join(
-        f'<a href="{escape(address)}?version={line.version}">{line.version}</a>'
-        f"{' current' if line.current else ''}"
-        for line in versions
+def _build_lane(name: str, versions: Sequence[LineageEntry]) -> VersionLane:
+    server = _link_server(name)
+    origins = [line.parent.partition(":")[0] for line in versions if _is_foreign(line)]
+    return VersionLane(
+        server,
+        tuple(
+            VersionStop(line.version, f"{server.address}?version={line.version}", line.current)
+            for line in versions
+        ),
+        cut_text(origins[0] if origins else ""),
     )
-    origins = [line.parent for line in versions if _is_foreign(line)]
-    made = f", made from {escape_text(origins[0].partition(':')[0])}" if origins else ""
-    return f"<li>{_link_server(name)}: {told}{made}</li>"

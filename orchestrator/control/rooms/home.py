@@ -2,134 +2,154 @@
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from forge.text import inflect
-from orchestrator.control.markup import (
-    escape_text,
-    render_empty,
-    render_section,
-    render_time,
-)
+from orchestrator.control.charts import HourChart, draw_hours
 from orchestrator.control.rooms.approvals import find_waiting_jobs
-from orchestrator.control.rooms.jobs import find_jobs, render_progress
+from orchestrator.control.rooms.jobs import describe_job, find_jobs
 from orchestrator.control.rooms.place import ROOMS, Place, build_address
-from registry.calls.invocations import COUNTED, CallCount
+from orchestrator.control.texts import ShownText, cut_text
+from registry.calls.invocations import COUNTED
 from registry.models import Job
 from registry.processes import ProcessTable
 from registry.store import Store
 
 HOURS = 24
-WIDTH, HEIGHT = 480, 96
 RECENT = 50
 
 
-def render_navigation(store: Store, place: Place) -> str:
+@dataclass(frozen=True)
+class RoomLink:
+    """A link of the navigation; `waiting` is how much waits there."""
+
+    address: str
+    title: str
+    is_here: bool
+    waiting: int
+
+
+@dataclass(frozen=True)
+class ShownFreeze:
+    """Whether everything is frozen, since when (epoch seconds), by whom and why."""
+
+    frozen: bool
+    since: float
+    by: ShownText
+    reason: ShownText
+
+
+@dataclass(frozen=True)
+class ActiveWrite:
+    tool: ShownText
+    started: float
+
+
+@dataclass(frozen=True)
+class ActiveJob:
+    """A job that is queued or runs; `progress` is a share."""
+
+    kind: ShownText
+    asked: ShownText
+    stage: ShownText
+    message: ShownText
+    progress: float
+
+
+@dataclass(frozen=True)
+class ActiveProcess:
+    kind: ShownText
+    pid: int
+    started: float
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What runs."""
+
+    writes: tuple[ActiveWrite, ...]
+    jobs: tuple[ActiveJob, ...]
+    processes: tuple[ActiveProcess, ...]
+
+
+@dataclass(frozen=True)
+class DayFigure:
+    figure: str
+    told: str
+    address: str
+
+
+@dataclass(frozen=True)
+class DaySummary:
+    """The last 24 hours; `chart` is None where nothing was called."""
+
+    figures: tuple[DayFigure, ...]
+    chart: HourChart | None
+
+
+def view_navigation(store: Store, place: Place) -> tuple[RoomLink, ...]:
     """Links to the rooms; how much waits stands beside Approvals."""
     count = len(store.approvals.find_ids("pending")) + len(find_waiting_jobs(store))
-    return "".join(
-        render_room_link(room, title, place, count if room == "approvals" else 0)
+    return list_room_links(place, count)
+
+
+def list_room_links(place: Place, waiting: int = 0) -> tuple[RoomLink, ...]:
+    return tuple(
+        RoomLink(
+            build_address(room), title, room == place.room, waiting if room == "approvals" else 0
+        )
         for room, title in ROOMS.items()
     )
 
 
-def render_room_link(room: str, title: str, place: Place, count: int = 0) -> str:
-    """A link to a room, with how much waits in it."""
-    here = ' aria-current="page"' if room == place.room else ""
-    waits = f' <span class="count">{count}</span>' if count else ""
-    return f'<a href="{build_address(room)}"{here}>{escape(title)}{waits}</a>'
+def view_freeze(processes: ProcessTable) -> ShownFreeze:
+    state = processes.get_freeze()
+    return ShownFreeze(state.frozen, state.since, cut_text(state.by), cut_text(state.reason))
 
 
-def render_freeze(processes: ProcessTable) -> str:
-    frozen = processes.get_freeze()
-    if not frozen.frozen:
-        return '<button class="kill" data-post="/kill">Freeze everything</button>'
-    return (
-        f'<p class="frozen" role="alert"><strong>Frozen</strong> {render_time(frozen.since)} by '
-        f"{escape_text(frozen.by)}. {escape_text(frozen.reason)}</p>"
-        '<button data-post="/unfreeze">Unfreeze (PIN)</button>'
+def view_activity(store: Store) -> Activity:
+    return Activity(
+        tuple(
+            ActiveWrite(cut_text(f"{call.entry}.{call.tool}"), call.started)
+            for call in store.calls.find(limit=RECENT)
+            if call.state == "intended"
+        ),
+        tuple(_view_job(job) for job in find_jobs(store, ("queued", "running"))),
+        tuple(
+            ActiveProcess(cut_text(process.kind), process.pid, process.started)
+            for process in store.processes.find()
+        ),
     )
 
 
-def render_running(store: Store) -> str:
-    lines = [
-        f'<li><span class="kind">write</span> {escape_text(f"{call.entry}.{call.tool}")}, '
-        f"begun {render_time(call.started)}</li>"
-        for call in store.calls.find(limit=RECENT)
-        if call.state == "intended"
-    ]
-    lines += [_render_job_line(job) for job in find_jobs(store, ("queued", "running"))]
-    lines += [
-        f'<li><span class="kind">{escape_text(process.kind)}</span> '
-        f"process {process.pid}, begun {render_time(process.started)}</li>"
-        for process in store.processes.find()
-    ]
-    nothing = render_empty("Nothing. Start it for your client:", "toolwright serve")
-    return render_section(
-        "Running", f'<ul class="listed">{"".join(lines)}</ul>' if lines else nothing
+def _view_job(job: Job) -> ActiveJob:
+    return ActiveJob(
+        cut_text(job.kind),
+        describe_job(job),
+        cut_text(job.stage),
+        cut_text(job.message),
+        job.progress,
     )
 
 
-def _render_job_line(job: Job) -> str:
-    asked = str(job.request.get("task") or job.request.get("source") or "")
-    return (
-        f'<li><span class="kind">{escape_text(job.kind)}</span> {escape_text(asked)} '
-        f"{render_progress(job)}<small>{escape_text(job.stage)} {escape_text(job.message)}</small>"
-        "</li>"
-    )
-
-
-def render_day(store: Store, now: float) -> str:
+def view_day(store: Store, now: float) -> DaySummary:
     """The calls of the last 24 hours by the hour, and what is registered."""
     since = (now // 3600 + 1 - HOURS) * 3600
     counts = store.calls.count_by_hour(since)
-    servers = store.servers.find_summaries()
     good, bad = sum(each.succeeded for each in counts), sum(each.failed for each in counts)
+    chart = draw_hours(counts, since, HOURS) if good + bad else None
+    return DaySummary(tuple(_list_figures(store, good, bad)), chart)
+
+
+def _list_figures(store: Store, good: int, bad: int) -> Iterator[DayFigure]:
+    more = "+" if good + bad >= COUNTED else ""
+    calls, place = build_address("calls"), build_address("servers")
+    yield DayFigure(f"{good + bad:,}{more}", inflect(good + bad, "call"), calls)
+    yield DayFigure(f"{bad:,}{more}", "failed", f"{calls}?outcome=failed")
+    servers = store.servers.find_summaries()
     trusted = sum(server.standing.level == "trusted" for server in servers)
     held = sum(server.state == "quarantined" for server in servers)
-    more = "+" if good + bad >= COUNTED else ""
-    figures = "".join(
-        f'<a class="figure" href="{address}"><b>{figure}</b> {told}</a>'
-        for figure, told, address in (
-            (
-                f"{good + bad:,}{more}",
-                inflect(good + bad, "call"),
-                build_address("calls"),
-            ),
-            (f"{bad:,}{more}", "failed", build_address("calls") + "?outcome=failed"),
-            (len(servers), inflect(len(servers), "server"), build_address("servers")),
-            (trusted, "trusted", build_address("servers")),
-            (held, "quarantined", build_address("servers")),
-        )
-    )
-    nothing = render_empty("No call in the last day. Try one:", "toolwright call SERVER.TOOL")
-    chart = _render_chart(counts, since) if good + bad else nothing
-    return render_section("Last 24 hours", f'<div class="figures">{figures}</div>{chart}')
-
-
-def _render_chart(counts: tuple[CallCount, ...], since: float) -> str:
-    """Bars of calls by the hour, failed ones at the foot."""
-    highest = max(each.succeeded + each.failed for each in counts)
-    step = WIDTH / HOURS
-    bars = []
-    for each in counts:
-        left = (each.hour - since) / 3600 * step + 1
-        foot = each.failed * HEIGHT / highest
-        top = each.succeeded * HEIGHT / highest
-        bars.append(_render_bar("bad", left, step - 2, foot, 0.0))
-        bars.append(_render_bar("good", left, step - 2, top, foot))
-    told = f"Calls by the hour, at most {highest} in one; red: failed"
-    return (
-        f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{told}" '
-        f'preserveAspectRatio="none">{"".join(bars)}</svg><figcaption>{told}.</figcaption></figure>'
-    )
-
-
-def _render_bar(kind: str, left: float, width: float, height: float, above: float) -> str:
-    if not height:
-        return ""
-    top = HEIGHT - above - height
-    return (
-        f'<rect class="{kind}" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" '
-        f'height="{height:.1f}"/>'
-    )
+    yield DayFigure(str(len(servers)), inflect(len(servers), "server"), place)
+    yield DayFigure(str(trusted), "trusted", place)
+    yield DayFigure(str(held), "quarantined", place)

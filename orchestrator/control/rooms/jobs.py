@@ -3,23 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
+from dataclasses import dataclass
 
-from orchestrator.control.markup import (
-    escape_text,
-    render_badge,
-    render_button,
-    render_empty,
-    render_section,
-    render_time,
-)
 from orchestrator.control.rooms.place import build_address
+from orchestrator.control.texts import ShownText, cut_text
 from registry.jobs.jobs import awaits_answer
 from registry.models import ENDED_JOBS, Job, JobState
 from registry.store import Store
 
 OPEN: tuple[JobState, ...] = ("queued", "running", "waiting")
 ENDED_SHOWN = 20
+EVENTS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class ShownState:
+    """A job's state as a word, and the class of its colour."""
+
+    word: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class ShownEvent:
+    time: float
+    stage: ShownText
+    message: ShownText
+
+
+@dataclass(frozen=True)
+class ShownJob:
+    """A job; one that has not ended is open, so that its stages are seen as they come. `answer` is
+    where it is answered, where it asks, `progress` a share where it is under way.
+    """
+
+    id: str
+    kind: ShownText
+    asked: ShownText
+    state: ShownState
+    progress: float | None
+    created: float
+    told: ShownText
+    events: tuple[ShownEvent, ...]
+    answer: str
+    has_ended: bool
 
 
 def find_jobs(store: Store, states: Iterable[JobState]) -> list[Job]:
@@ -28,46 +55,35 @@ def find_jobs(store: Store, states: Iterable[JobState]) -> list[Job]:
     return sorted(jobs, key=lambda job: job.created, reverse=True)
 
 
-def render_jobs(store: Store) -> str:
+def view_jobs(store: Store) -> tuple[ShownJob, ...]:
+    """The jobs that have not ended, and the newest that have."""
     jobs = find_jobs(store, OPEN) + find_jobs(store, ENDED_JOBS)[:ENDED_SHOWN]
-    nothing = render_empty("None yet. Have a server made:", "toolwright forge URL")
-    return render_section("Jobs", "".join(map(_render_job, jobs)) or nothing)
+    return tuple(map(_view_job, jobs))
 
 
-def _render_job(job: Job) -> str:
-    """A job; one that has not ended is open, so that its stages are seen as they come."""
-    ended = job.state in ENDED_JOBS
-    events = "".join(
-        f"<li>{render_time(event.time)} <strong>{escape_text(event.stage)}</strong> "
-        f"{escape_text(event.message)}</li>"
-        for event in job.log[-20:]
-    )
-    asked = str(job.request.get("task") or job.request.get("source") or "")
-    told = job.message if ended else ""
-    asks = awaits_answer(job)
-    answer = f'<a class="button" href="{build_address("ask")}">Answer it</a>' if asks else ""
-    return (
-        f'<details class="job" id="job-{escape(job.id)}"{"" if ended else " open"}>'
-        f'<summary><span class="kind">{escape_text(job.kind)}</span> '
-        f"<strong>{escape_text(asked)}</strong> {render_state(job)} "
-        f"{'' if ended or asks else render_progress(job)}<small>{render_time(job.created)} "
-        f"{escape_text(told)}</small></summary>"
-        f'<ol class="stages">{events or "<li>It has not begun.</li>"}</ol>'
-        f'<div class="actions">{answer}{"" if ended else render_cancel(job)}'
-        f"<small><code>{escape_text(job.id)}</code></small></div></details>"
+def _view_job(job: Job) -> ShownJob:
+    ended, asks = job.state in ENDED_JOBS, awaits_answer(job)
+    return ShownJob(
+        job.id,
+        cut_text(job.kind),
+        describe_job(job),
+        show_state(job),
+        None if ended or asks else job.progress,
+        job.created,
+        cut_text(job.message if ended else ""),
+        tuple(
+            ShownEvent(event.time, cut_text(event.stage), cut_text(event.message))
+            for event in job.log[-EVENTS_SHOWN:]
+        ),
+        build_address("ask") if asks else "",
+        ended,
     )
 
 
-def render_progress(job: Job) -> str:
-    return f'<progress max="1" value="{job.progress:.2f}" aria-label="progress"></progress> '
+def describe_job(job: Job) -> ShownText:
+    """What a job was asked for."""
+    return cut_text(str(job.request.get("task") or job.request.get("source") or ""))
 
 
-def render_state(job: Job) -> str:
-    """A job's state as a coloured word."""
-    return render_badge("asks you", "waiting") if awaits_answer(job) else render_badge(job.state)
-
-
-def render_cancel(job: Job) -> str:
-    """The button that ends a job that has not ended."""
-    path, id = f"/jobs/{job.id}/cancel", f"cancel-{job.id}"
-    return render_button("Cancel", path, id, "quiet small")
+def show_state(job: Job) -> ShownState:
+    return ShownState("asks you", "waiting") if awaits_answer(job) else ShownState(job.state)

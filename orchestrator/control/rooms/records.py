@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from html import escape
+from dataclasses import dataclass
 
-from orchestrator.control.markup import (
-    escape_text,
-    render_badge,
-    render_empty,
-    render_section,
-    render_table,
-    render_time,
-)
 from orchestrator.control.rooms.place import Place, build_address
-from orchestrator.control.values import render_compact
+from orchestrator.control.texts import ShownText, cut_text
+from orchestrator.control.values import show_compact
 from registry.audit.search import AuditMatch, AuditQuery
 from registry.database.audit_chain import CALL
 from registry.models import AuditRow
@@ -28,76 +20,84 @@ SUBJECT = 40
 MORE = 140
 
 
-def render_audit_filter(place: Place) -> str:
-    text = escape(place.get_filter("text"))
-    return (
-        f'<div class="beside"><form class="filter" method="get" action="{build_address("audit")}">'
-        f'<label>Search <input name="text" maxlength="200" value="{text}"></label>'
-        "<button>Search</button></form>"
-        '<button data-post="/audit/verify" id="verify">Verify every chain</button></div>'
-    )
+@dataclass(frozen=True)
+class AuditFilter:
+    address: str
+    text: str
 
 
-def render_audit(store: Store, place: Place) -> str:
+@dataclass(frozen=True)
+class AuditLine:
+    """A row of the audit. `call` is the address of the call that it is about, "" for none, `end`
+    how that call ended, and `subject` "" where the call's tool stands for it.
+    """
+
+    time: float
+    kind: ShownText
+    tool: ShownText
+    subject: ShownText
+    call: str
+    end: str
+    task: ShownText
+    payload: ShownText
+    id: int
+
+
+@dataclass(frozen=True)
+class AuditList:
+    """The newest rows in which a text stands: `most` where there may be more of them, else 0;
+    `searched` rows were looked through for a text, 0 where none was wanted.
+    """
+
+    rows: tuple[AuditLine, ...]
+    most: int
+    searched: int
+    is_filtered: bool
+
+
+def view_audit_filter(place: Place) -> AuditFilter:
+    return AuditFilter(build_address("audit"), place.get_filter("text"))
+
+
+def view_audit(store: Store, place: Place) -> AuditList:
     """The newest rows in which a text stands: in arguments, results and requests too."""
     wanted = AuditQuery(text=place.get_filter("text"), newest=SEARCHED_ROWS)
-    found = store.audit.search(wanted, AUDIT_ROWS)
-    rows = [_render_match(match) for match in found]
-    heads = ("when", "what", "about", "more", "row")
-    told = f"<p><small>The newest {AUDIT_ROWS} rows.</small></p>" if len(rows) >= AUDIT_ROWS else ""
-    if wanted.text:
-        told += (
-            f"<p><small>Looked for in the newest {SEARCHED_ROWS:,} rows; "
-            f"<code>toolwright audit search</code> looks through all.</small></p>"
-        )
-    nothing = render_empty("No row has that." if place.filters else "Nothing happened yet.")
-    return render_section("Audit", (_render_rows(heads, rows) if rows else nothing) + told)
+    rows = tuple(map(_show_match, store.audit.search(wanted, AUDIT_ROWS)))
+    most = AUDIT_ROWS if len(rows) >= AUDIT_ROWS else 0
+    return AuditList(rows, most, SEARCHED_ROWS if wanted.text else 0, bool(place.filters))
 
 
-def _render_rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return render_table(heads, rows, "audit", compact=True)
-
-
-def _render_match(match: AuditMatch) -> tuple[str, ...]:
+def _show_match(match: AuditMatch) -> AuditLine:
     row = match.row
     tool = f"{match.server}.{match.tool}" if match.tool else match.server
-    task = f"{escape_text(match.task, MORE)} " if match.task else ""
-    end = _render_end(row)
-    return (
-        render_time(row.time),
-        f"<strong>{escape_text(row.kind)}</strong>",
-        _render_subject(row, tool),
-        f"{end}{task}<small>{_render_payload(row.payload)}</small>",
-        f"<small>{row.id}</small>",
+    is_call = row.kind == CALL
+    return AuditLine(
+        row.time,
+        cut_text(row.kind),
+        cut_text((tool or row.subject) if is_call else tool),
+        cut_text("" if is_call else row.subject, SUBJECT),
+        build_address("calls", row.subject) if is_call else "",
+        _find_end(row) if is_call else "",
+        cut_text(match.task, MORE),
+        _show_payload(row.payload),
+        row.id,
     )
 
 
-def _render_subject(row: AuditRow, tool: str) -> str:
-    """What a row is about: a call leads to its own page."""
-    about = f"<code>{escape_text(row.subject, SUBJECT)}</code>"
-    if row.kind != CALL:
-        return f"<code>{escape_text(tool)}</code> {about}" if tool else about
-    address = escape(build_address("calls", row.subject))
-    return f'<a href="{address}"><code>{escape_text(tool or row.subject)}</code></a>'
-
-
-def _render_end(row: AuditRow) -> str:
+def _find_end(row: AuditRow) -> str:
     """How a call ended."""
-    if row.kind != CALL:
-        return ""
-    good = '"succeeded":true' in row.payload.replace(" ", "")
-    return f"{render_badge('ok' if good else 'failed')} "
+    return "ok" if '"succeeded":true' in row.payload.replace(" ", "") else "failed"
 
 
-def _render_payload(text: str) -> str:
+def _show_payload(text: str) -> ShownText:
     """What else a row says, in one line, without its digests, which only the verifying reads."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return escape_text(text, MORE)
+        return cut_text(text, MORE)
     if not isinstance(value, dict):
-        return escape_text(text, MORE)
-    return render_compact(
+        return cut_text(text, MORE)
+    return show_compact(
         {
             name: each
             for name, each in value.items()

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from typing import Any
 
-from orchestrator.control.markup import (
-    escape_text,
-    render_badge,
-    render_facts,
-    render_section,
-    render_time,
-)
+from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.server_report import SHOWN, encode_health
 from registry.jobs.model_usage import ModelUsage
 from registry.models import Entry
@@ -20,37 +16,55 @@ from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid
 
 
-def render_health(store: Store, shelf: Bundles, name: str) -> str:
-    """Failures by cause, repairs, what was learned, and models' cost. Raises RowNotFound."""
+@dataclass(frozen=True)
+class ShownRepair:
+    state: str
+    created: float
+    told: ShownText
+
+
+@dataclass(frozen=True)
+class CheckedDocument:
+    """When a server's description was looked at, and what was found."""
+
+    checked: float
+    found: ShownText
+
+
+@dataclass(frozen=True)
+class ServerHealth:
+    """Failures by cause, undocumented answers by tool, repairs, what was learned, and models' cost.
+    `trial` names the version that is on trial, "" for none.
+    """
+
+    causes: tuple[tuple[ShownText, int], ...]
+    last_cause: ShownText
+    drifting: tuple[tuple[ShownText, int], ...]
+    repairs: tuple[ShownRepair, ...]
+    trial: str
+    learned: tuple[ShownText, ...]
+    document: CheckedDocument | None
+    cost: str
+
+
+def view_health(store: Store, shelf: Bundles, name: str) -> ServerHealth:
+    """Raises RowNotFound."""
     entry = store.servers.get(name)
     health = encode_health(store, entry, _load_bundle(shelf, entry), time.time())
-    causes = " ".join(
-        f"{render_badge('failed')} {escape_text(kind)}: {count}"
-        for kind, count in health["causes"].items()
-    )
-    drifting = ", ".join(
-        f"{escape_text(tool)}: {count}" for tool, count in health["drifting"].items()
-    )
-    repairs = "<br>".join(
-        f"{render_badge(each['state'])} {render_time(each['created'])} "
-        f"{escape_text(each['message'] or each['cause'])}"
-        for each in health["repairs"][:SHOWN]
-    )
     trial = health["trial"]
-    running = trial and trial["ended"] is None
-    facts = render_facts(
-        (
-            ("last 50 calls", causes or f"{render_badge('ok')} none failed"),
-            ("last cause", escape_text(health["last_cause"])),
-            ("undocumented answers", drifting),
-            ("repairs", repairs or "none"),
-            ("on trial", f"version {trial['version']}" if running else ""),
-            ("learned", "<br>".join(map(escape_text, health["learned"][:SHOWN]))),
-            ("its description", _render_document(health["document"])),
-            ("cost", _render_cost(store.model_usage.sum_for_server(name))),
-        )
+    return ServerHealth(
+        tuple((cut_text(kind), count) for kind, count in health["causes"].items()),
+        cut_text(health["last_cause"]),
+        tuple((cut_text(tool), count) for tool, count in health["drifting"].items()),
+        tuple(
+            ShownRepair(each["state"], each["created"], cut_text(each["message"] or each["cause"]))
+            for each in health["repairs"][:SHOWN]
+        ),
+        f"version {trial['version']}" if trial and trial["ended"] is None else "",
+        tuple(map(cut_text, health["learned"][:SHOWN])),
+        _show_document(health["document"]),
+        _describe_cost(store.model_usage.sum_for_server(name)),
     )
-    return render_section("Health and cost", facts)
 
 
 def _load_bundle(shelf: Bundles, entry: Entry) -> Bundle | None:
@@ -60,14 +74,14 @@ def _load_bundle(shelf: Bundles, entry: Entry) -> Bundle | None:
         return None
 
 
-def _render_document(document: dict[str, object] | None) -> str:
+def _show_document(document: dict[str, Any] | None) -> CheckedDocument | None:
     if not document:
-        return ""
-    told = document["problem"] or f"sha256 {str(document['digest'])[:12]}"
-    return f"looked at {render_time(float(str(document['checked'])))}: {escape_text(str(told))}"
+        return None
+    found = document["problem"] or f"sha256 {str(document['digest'])[:12]}"
+    return CheckedDocument(float(document["checked"]), cut_text(str(found)))
 
 
-def _render_cost(usage: ModelUsage) -> str:
+def _describe_cost(usage: ModelUsage) -> str:
     if not usage.calls:
         return "nothing: no model was asked about it"
     tokens = f"{usage.tokens_in} tokens in, {usage.tokens_out} out"

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
+from dataclasses import dataclass
 
 from orchestrator.control.arguments import list_arguments
-from orchestrator.control.markup import (
-    escape_text,
-    render_badge,
-    render_empty,
-    render_facts,
-    render_section,
-    render_table,
-    render_value,
-)
-from orchestrator.control.rooms.calls import render_call_list
-from orchestrator.control.rooms.fields import render_field
+from orchestrator.control.rooms.calls import CallLine, list_calls
+from orchestrator.control.rooms.fields import FormField, build_field
 from orchestrator.control.rooms.place import Place
+from orchestrator.control.texts import ShownText, cut_text, show_value
 from registry.calls.invocations import CallQuery
 from registry.errors import RowNotFound
 from registry.models import Entry, RegisteredTool
@@ -26,41 +18,99 @@ from registry.trust import EXEMPT_SUCCESSES, Standing
 
 MAX_TOOLS = 500
 HISTORY = 10
+MAX_LINE, MAX_DESCRIPTION = 160, 2000
 
 
-def render_tools(store: Store, name: str) -> str:
+@dataclass(frozen=True)
+class ToolFigures:
+    """How often a tool was called, and of those calls the share of right ones and how long they
+    took, "" where nothing is known.
+    """
+
+    calls: str
+    right: str
+    average: str
+
+
+@dataclass(frozen=True)
+class ToolLine:
+    name: ShownText
+    address: str
+    kind: str
+    description: ShownText
+    figures: ToolFigures
+
+
+@dataclass(frozen=True)
+class ToolList:
+    """The tools of a server, of which there may be more than are listed."""
+
+    count: int
+    tools: tuple[ToolLine, ...]
+
+
+@dataclass(frozen=True)
+class ToolAbout:
+    """What a tool does and how it did; `sends` is the request that it makes, where it makes one
+    alone, and `asks` when a person is asked.
+    """
+
+    title: ShownText
+    kind: str
+    description: ShownText
+    sends: ShownText
+    figures: ToolFigures
+    asks: str
+
+
+@dataclass(frozen=True)
+class TryForm:
+    """The form that calls a tool."""
+
+    path: str
+    fields: tuple[FormField, ...]
+    word: str
+    told: str
+
+
+@dataclass(frozen=True)
+class ToolHistory:
+    """The tool's last calls, and the address of all of them."""
+
+    calls: tuple[CallLine, ...]
+    every: str
+
+
+def view_tools(store: Store, name: str) -> ToolList:
     """The tools of a server with what came of their calls. Raises RowNotFound."""
     entry = store.servers.get(name)
     standings = store.standings.find_operations(name)
-    rows = [
-        (
-            f'<a href="{_build_tool_address(entry.name, tool.name)}">'
-            f"<code>{escape_text(tool.name)}</code></a>",
-            render_badge(_name_kind(tool)),
-            escape_text(str(tool.definition.get("description", "")), 160),
-            *_list_figures(standings.get(tool.name)),
-        )
-        for tool in entry.tools[:MAX_TOOLS]
-    ]
-    heads = ("tool", "kind", "does", "calls", "right", "average")
-    listed = render_table(heads, rows, "tools") if rows else render_empty("It lists no tools.")
-    return render_section(f"Tools ({len(entry.tools)})", listed)
+    return ToolList(
+        len(entry.tools),
+        tuple(
+            ToolLine(
+                cut_text(tool.name),
+                Place("servers", entry.name, {"tool": tool.name}).build_address(),
+                _name_kind(tool),
+                cut_text(str(tool.definition.get("description", "")), MAX_LINE),
+                _list_figures(standings.get(tool.name)),
+            )
+            for tool in entry.tools[:MAX_TOOLS]
+        ),
+    )
 
 
-def _list_figures(standing: Standing | None) -> tuple[str, str, str]:
+def _list_figures(standing: Standing | None) -> ToolFigures:
     if standing is None or not standing.total:
-        return "0", "", ""
+        return ToolFigures("0", "", "")
     right = f"{standing.ratio:.0%}" if standing.ratio is not None else ""
     average = standing.average_latency_ms
-    return str(standing.total), right, f"{average:.0f} ms" if average is not None else ""
+    took = f"{average:.0f} ms" if average is not None else ""
+    return ToolFigures(str(standing.total), right, took)
 
 
 def _name_kind(tool: RegisteredTool) -> str:
     return "destructive" if tool.destructive else tool.access
-
-
-def _build_tool_address(server: str, tool: str) -> str:
-    return escape(Place("servers", server, {"tool": tool}).build_address())
 
 
 def find_tool(store: Store, place: Place) -> tuple[Entry, RegisteredTool]:
@@ -72,31 +122,26 @@ def find_tool(store: Store, place: Place) -> tuple[Entry, RegisteredTool]:
         raise RowNotFound("tool", f"{place.name}.{name}") from None
 
 
-def render_tool(store: Store, place: Place) -> str:
-    """What a tool does and how it did. Raises RowNotFound."""
+def view_tool(store: Store, place: Place) -> ToolAbout:
+    """Raises RowNotFound."""
     entry, tool = find_tool(store, place)
     standing = store.standings.get_operation(entry.name, tool.name)
+    return ToolAbout(
+        cut_text(str(tool.definition.get("title") or tool.name)),
+        _name_kind(tool),
+        cut_text(str(tool.definition.get("description", "")), MAX_DESCRIPTION),
+        cut_text(_describe_request(tool)),
+        _list_figures(standing),
+        _explain_asking(tool, standing),
+    )
+
+
+def _describe_request(tool: RegisteredTool) -> str:
     meta = tool.definition.get("_meta")
     ours = meta.get("toolwright") if isinstance(meta, Mapping) else None
-    sends = ours if isinstance(ours, Mapping) else {}
-    calls, right, average = _list_figures(standing)
-    facts = render_facts(
-        (
-            ("sends", _render_request(sends) if sends.get("method") else ""),
-            ("calls", f"{calls}{f', {right} right' if right else ''}"),
-            ("took", f"{average} on average" if average else ""),
-            ("asks you", _explain_asking(tool, standing)),
-        )
-    )
-    named = str(tool.definition.get("title") or tool.name)
-    title = f"{escape_text(named)} {render_badge(_name_kind(tool))}"
-    described = escape_text(str(tool.definition.get("description", "")), 2000)
-    return render_section(title, f"<p>{described}</p>{facts}")
-
-
-def _render_request(sends: Mapping[str, object]) -> str:
-    method, path = sends["method"], sends.get("path", "")
-    return f"<code>{escape_text(f'{method} {path}')}</code>"
+    if not isinstance(ours, Mapping) or not ours.get("method"):
+        return ""
+    return f"{ours['method']} {ours.get('path', '')}"
 
 
 def _explain_asking(tool: RegisteredTool, standing: Standing) -> str:
@@ -112,45 +157,27 @@ def _explain_asking(tool: RegisteredTool, standing: Standing) -> str:
     return "only while the server is experimental"
 
 
-def render_try_form(store: Store, place: Place) -> str:
+def view_try_form(store: Store, place: Place) -> TryForm:
     """A form with a field for each argument. Raises RowNotFound."""
     entry, tool = find_tool(store, place)
-    arguments = list_arguments(tool.definition.get("inputSchema"))
-    fields = "".join(map(render_field, arguments)) or "<p>It takes no arguments.</p>"
-    read = tool.access == "read"
-    word = "Call it" if read else "Prepare the request"
-    told = (
-        "A read is called at once, through the same gate as any call."
-        if read
-        else "Nothing is sent: the exact request is shown under Approvals, where you decide it."
-    )
+    fields = tuple(map(build_field, list_arguments(tool.definition.get("inputSchema"))))
     path = f"/servers/{entry.name}/tools/{tool.name}/call"
-    form = (
-        f'<form class="fields" data-post="{escape(path)}" autocomplete="off">{fields}'
-        '<details id="whole"><summary>All arguments as one JSON object</summary>'
-        '<label>JSON <textarea name="whole" rows="4" spellcheck="false"></textarea></label>'
-        "<p><small>It is taken instead of the fields above.</small></p></details>"
-        f'<div class="actions"><button class="primary">{word}</button>'
-        f"<small>{told}</small></div><output></output></form>"
-    )
-    return render_section("Try it", form)
+    if tool.access == "read":
+        told = "A read is called at once, through the same gate as any call."
+        return TryForm(path, fields, "Call it", told)
+    told = "Nothing is sent: the exact request is shown under Approvals, where you decide it."
+    return TryForm(path, fields, "Prepare the request", told)
 
 
-def render_schema(store: Store, place: Place) -> str:
+def view_schema(store: Store, place: Place) -> ShownText:
     """The tool as `tools/list` shows it. Raises RowNotFound."""
     _, tool = find_tool(store, place)
-    whole = (
-        '<details id="definition"><summary>The tool as clients are told of it</summary>'
-        f"{render_value(tool.definition)}</details>"
-    )
-    return render_section("Schema", whole)
+    return show_value(tool.definition)
 
 
-def render_tool_history(store: Store, place: Place) -> str:
+def view_tool_history(store: Store, place: Place) -> ToolHistory:
     """The tool's last calls. Raises RowNotFound."""
     find_tool(store, place)
     wanted = CallQuery(server=place.name, tool=place.get_filter("tool"))
-    calls = store.calls.search(wanted, HISTORY)
     every = Place("calls", "", {"server": wanted.server, "tool": wanted.tool}).build_address()
-    more = f'<p><a href="{escape(every)}">All calls of this tool</a></p>' if calls else ""
-    return render_section("Last calls", render_call_list(calls) + more)
+    return ToolHistory(list_calls(store.calls.search(wanted, HISTORY)), every)

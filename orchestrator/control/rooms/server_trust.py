@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from orchestrator.control.charts import render_share_curve
-from orchestrator.control.markup import (
-    escape_text,
-    render_badge,
-    render_facts,
-    render_section,
-    render_time,
-)
+from forge.text import render_count
+from orchestrator.control.charts import ShareCurve, draw_share_curve
+from orchestrator.control.texts import ShownText, cut_text
 from registry.calls.invocations import CallOutcome
 from registry.servers.entries import StateChange
 from registry.servers.quarantine import explain_quarantine
@@ -46,61 +42,87 @@ RUNGS = {
 LADDER = ("probationary", "standard", "trusted")
 
 
-def render_trust(store: Store, name: str) -> str:
-    """The trust of a server. Raises RowNotFound."""
+@dataclass(frozen=True)
+class LadderGoal:
+    """Something that the next level wants; `share` is how much of it is there."""
+
+    is_met: bool
+    told: str
+    share: float
+
+
+@dataclass(frozen=True)
+class TrustLadder:
+    """The steps of the ladder, where a server stands, and what is missing to the next. `level` may
+    be none of the steps; `target` is "" where there is no next one.
+    """
+
+    steps: tuple[str, ...]
+    level: str
+    told: str
+    target: str
+    goals: tuple[LadderGoal, ...]
+
+
+@dataclass(frozen=True)
+class TrustCurve:
+    """The curve with what it says in words. `keys` are (class, what it marks)."""
+
+    curve: ShareCurve
+    levels: tuple[int, ...]
+    counted: int
+    since: float
+    keys: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class ServerTrust:
+    """A server's trust: why it is quarantined ("" where it is not), its ladder, the curve (None
+    where there are too few calls for one), and when it failed last (None: never).
+    """
+
+    held: ShownText
+    ladder: TrustLadder
+    curve: TrustCurve | None
+    calls: str
+    took: str
+    failed: float | None
+    failure: ShownText
+
+
+def view_trust(store: Store, name: str) -> ServerTrust:
+    """Raises RowNotFound."""
     standing = store.standings.get(name)
     entry = store.servers.get(name)
     held = explain_quarantine(store.servers, name) if entry.state == "quarantined" else ""
-    alert = f'<p role="alert">{escape_text(held)}</p>' if held else ""
-    outcomes = store.calls.find_outcomes(name, LOOKED_AT)
-    states = store.servers.find_state_changes(name, STATES)
     average = standing.average_latency_ms
-    facts = render_facts(
-        (
-            ("calls", f"{standing.total}, {standing.successful} of them right"),
-            ("took", f"{average:.0f} ms on average" if average is not None else ""),
-            ("last failure", _render_last_failure(standing)),
-        )
-    )
-    parts = (alert, render_ladder(standing), render_curve(outcomes, states), facts)
-    return render_section("Trust", "".join(parts))
-
-
-def _render_last_failure(standing: Standing) -> str:
-    if standing.last_failure is None:
-        return ""
-    return f"{render_time(standing.last_failure)} {escape_text(standing.last_failure_reason)}"
-
-
-def render_ladder(standing: Standing) -> str:
-    """The steps of the ladder, where the server stands, and what is missing to the next."""
-    here = ' aria-current="step"'
-    steps = "".join(
-        f"<li{here if level == standing.level else ''}>{level}</li>" for level in LADDER
-    )
-    off = "" if standing.level in LADDER else f"<p>{render_badge(standing.level)}</p>"
-    return f'{off}<ol class="ladder">{steps}</ol><p>{explain_next_level(standing)}</p>' + (
-        _render_missing(standing)
+    return ServerTrust(
+        cut_text(held),
+        build_ladder(standing),
+        build_curve(
+            store.calls.find_outcomes(name, LOOKED_AT),
+            store.servers.find_state_changes(name, STATES),
+        ),
+        f"{standing.total}, {standing.successful} of them right",
+        f"{average:.0f} ms on average" if average is not None else "",
+        standing.last_failure,
+        cut_text(standing.last_failure_reason),
     )
 
 
-def _render_missing(standing: Standing) -> str:
-    if standing.level not in RUNGS:
-        return ""
-    target, needed, percent = RUNGS[standing.level]
+def build_ladder(standing: Standing) -> TrustLadder:
+    told, level = explain_next_level(standing), standing.level
+    if level not in RUNGS:
+        return TrustLadder(LADDER, level, told, "", ())
+    target, needed, percent = RUNGS[level]
     good = min(standing.ladder_successes, needed)
     share = standing.ratio or 0.0
-    met = share * 100 > percent
-    rows = (
-        (good >= needed, f"{good} of {needed} right calls", good / needed),
-        (met, f"{share:.0%} right of the last {standing.window}; more than {percent} %", share),
+    ratio = f"{share:.0%} right of the last {standing.window}; more than {percent} %"
+    goals = (
+        LadderGoal(good >= needed, f"{good} of {needed} right calls", good / needed),
+        LadderGoal(share * 100 > percent, ratio, share),
     )
-    lines = "".join(
-        f"<li>{'✓' if done else '○'} {told} "
-        f'<progress max="1" value="{value:.2f}" aria-label="{told}"></progress></li>'
-        for done, told, value in rows
-    )
-    return f'<ul class="plain missing" aria-label="to {target}">{lines}</ul>'
+    return TrustLadder(LADDER, level, told, target, goals)
 
 
 def explain_next_level(standing: Standing) -> str:
@@ -132,11 +154,13 @@ def compute_shares(outcomes: Iterable[CallOutcome]) -> list[float]:
     return shares
 
 
-def render_curve(outcomes: Sequence[CallOutcome], states: Sequence[StateChange]) -> str:
-    """The curve of the counted ones of these calls; a sentence where they are too few for one."""
+def build_curve(
+    outcomes: Sequence[CallOutcome], states: Sequence[StateChange]
+) -> TrustCurve | None:
+    """The curve of the counted ones of these calls; None where they are too few for one."""
     counted = [each for each in outcomes if each.fault in COUNTED]
     if len(counted) < LEAST:
-        return '<p class="empty">The curve begins with its second call that counts.</p>'
+        return None
     shares = compute_shares(counted)
     starts = [each.started for each in counted]
     versions = [
@@ -151,25 +175,18 @@ def render_curve(outcomes: Sequence[CallOutcome], states: Sequence[StateChange])
     ]
     failures = [number for number, each in enumerate(counted) if each.fault == "server"]
     told = f"Share of right calls among the last {WINDOW}, now {shares[-1]:.0%}"
-    chart = render_share_curve(
+    curve = draw_share_curve(
         shares, failures, (*versions, *held), (level / 100 for level in LEVELS), told
     )
-    scale = "".join(f'<span class="at{level}">{level} %</span>' for level in (100, *LEVELS))
-    return (
-        f'<figure class="curve"><div class="scale" aria-hidden="true">{scale}</div>{chart}'
-        f"<figcaption>{told}. {len(counted)} counted calls since {render_time(starts[0])}"
-        f"{_render_legend(len(failures), len(versions), len(held))}.</figcaption></figure>"
+    keys = (
+        ("tick", "failure", len(failures)),
+        ("version", "new version", len(versions)),
+        ("held", "quarantine", len(held)),
     )
-
-
-def _render_legend(failures: int, versions: int, held: int) -> str:
-    parts = (
-        ("tick", "failure", failures),
-        ("version", "new version", versions),
-        ("held", "quarantine", held),
-    )
-    return "".join(
-        f' <span class="key"><i class="{kind}"></i>{count} {noun}{"s" * (count > 1)}</span>'
-        for kind, noun, count in parts
-        if count
+    return TrustCurve(
+        curve,
+        (100, *LEVELS),
+        len(counted),
+        starts[0],
+        tuple((kind, render_count(count, noun)) for kind, noun, count in keys if count),
     )

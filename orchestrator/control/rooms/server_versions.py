@@ -7,19 +7,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from html import escape
 from itertools import pairwise
 
-from orchestrator.control.markup import (
-    escape_text,
-    render_badge,
-    render_empty,
-    render_facts,
-    render_section,
-    render_table,
-    render_time,
-)
 from orchestrator.control.rooms.place import Place, build_address
+from orchestrator.control.texts import ShownText, cut_text
 from registry.errors import RowNotFound
 from registry.models import Entry, RegisteredTool
 from registry.servers.bundles import Bundles
@@ -28,6 +19,7 @@ from sandbox.errors import BundleInvalid
 
 SHOWN = 50
 NAMED = 8
+MAX_NAME = 80
 MAX_LINES = 400
 """Lines of a difference that are shown."""
 MATCHED_LINES = 600
@@ -51,6 +43,88 @@ class VersionDifference:
     disallowed: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class NameChange:
+    """Names that came or went, with the sign and the class of that; `left` are not shown."""
+
+    sign: str
+    kind: str
+    names: tuple[ShownText, ...]
+    left: int
+
+
+@dataclass(frozen=True)
+class ShownChanges:
+    """What a version changed."""
+
+    added: NameChange
+    removed: NameChange
+    changed: NameChange
+    allowed: NameChange
+    disallowed: NameChange
+
+    def list_changes(self) -> tuple[NameChange, ...]:
+        """Those that there are."""
+        every = (self.added, self.removed, self.changed, self.allowed, self.disallowed)
+        return tuple(change for change in every if change.names)
+
+
+@dataclass(frozen=True)
+class VersionLine:
+    """A version in the list. `changes` is None for the first one."""
+
+    version: int
+    address: str
+    is_current: bool
+    created: float
+    created_by: ShownText
+    tools: int
+    changes: ShownChanges | None
+    digest: ShownText
+
+
+@dataclass(frozen=True)
+class LineDifference:
+    """Lines as (class, sign and text), how many came and went, and how many are not shown."""
+
+    lines: tuple[tuple[str, ShownText], ...]
+    added: int
+    removed: int
+    left: int
+
+
+@dataclass(frozen=True)
+class ToolDifference:
+    name: ShownText
+    difference: LineDifference
+
+
+@dataclass(frozen=True)
+class ShownComparison:
+    """A version beside the one `before` it: what changed, the changed tools, and the code, or why
+    that cannot be compared.
+    """
+
+    before: int
+    changes: ShownChanges
+    tools: tuple[ToolDifference, ...]
+    code: LineDifference | None
+    problem: ShownText
+
+
+@dataclass(frozen=True)
+class VersionAbout:
+    """One version; it is beside none where it is the first."""
+
+    version: int
+    created: float
+    created_by: ShownText
+    source: ShownText
+    digest: ShownText
+    tools: int
+    beside: ShownComparison | None
+
+
 def compare_versions(before: Entry, after: Entry) -> VersionDifference:
     """What `after` changed of `before`."""
     old, new = ({tool.name: tool for tool in each.tools} for each in (before, after))
@@ -63,53 +137,42 @@ def compare_versions(before: Entry, after: Entry) -> VersionDifference:
     )
 
 
-def render_versions(store: Store, name: str) -> str:
+def view_versions(store: Store, name: str) -> tuple[VersionLine, ...]:
     """All versions, newest first. Raises RowNotFound."""
     versions = store.servers.find_versions(name)[: SHOWN + 1]
     before = {after.version: earlier for after, earlier in pairwise(versions)}
-    rows = [
-        (
-            _render_version(each, current=number == 0),
-            render_time(each.created),
-            escape_text(each.created_by),
-            _render_summary(before.get(each.version), each),
-            f"<code>{escape_text(each.digest[:12])}</code>",
+    return tuple(
+        VersionLine(
+            each.version,
+            f"{build_address('servers', each.name)}?version={each.version}",
+            number == 0,
+            each.created,
+            cut_text(each.created_by),
+            len(each.tools),
+            _show_changes(before[each.version], each) if each.version in before else None,
+            cut_text(each.digest[:12]),
         )
         for number, each in enumerate(versions[:SHOWN])
-    ]
-    heads = ("version", "made", "by", "changed", "digest")
-    return render_section("Versions", render_table(heads, rows, "versions"))
+    )
 
 
-def _render_version(entry: Entry, current: bool) -> str:
-    address = f"{build_address('servers', entry.name)}?version={entry.version}"
-    mark = " current" if current else ""
-    return f'<a href="{escape(address)}">{entry.version}</a>{mark}'
-
-
-def _render_summary(before: Entry | None, after: Entry) -> str:
-    """What a version changed, in a few words."""
-    if before is None:
-        return f"first: {len(after.tools)} tools"
+def _show_changes(before: Entry, after: Entry) -> ShownChanges:
     found = compare_versions(before, after)
-    parts = (
-        _render_names("+", "ins", found.added),
-        _render_names("-", "del", found.removed),
-        _render_names("~", "mod", found.changed),
-        _render_names("+", "ins", found.allowed),
-        _render_names("-", "del", found.disallowed),
+    return ShownChanges(
+        _show_names("+", "ins", found.added),
+        _show_names("-", "del", found.removed),
+        _show_names("~", "mod", found.changed),
+        _show_names("+", "ins", found.allowed),
+        _show_names("-", "del", found.disallowed),
     )
-    return " ".join(filter(None, parts)) or "the same tools and permissions"
 
 
-def _render_names(sign: str, kind: str, names: Sequence[str]) -> str:
-    shown = " ".join(
-        f'<code class="{kind}">{sign}{escape_text(name, 80)}</code>' for name in names[:NAMED]
-    )
-    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown
+def _show_names(sign: str, kind: str, names: Sequence[str]) -> NameChange:
+    shown = tuple(cut_text(name, MAX_NAME) for name in names[:NAMED])
+    return NameChange(sign, kind, shown, max(0, len(names) - NAMED))
 
 
-def render_difference(store: Store, shelf: Bundles, place: Place) -> str:
+def view_difference(store: Store, shelf: Bundles, place: Place) -> VersionAbout:
     """One version beside the one before it: tools, permissions, code. Raises RowNotFound."""
     wanted = place.get_filter("version")
     versions = {str(each.version): each for each in store.servers.find_versions(place.name)}
@@ -118,44 +181,31 @@ def render_difference(store: Store, shelf: Bundles, place: Place) -> str:
         raise RowNotFound("version", wanted)
     earlier = [each for each in versions.values() if each.version < after.version]
     before = max(earlier, key=lambda each: each.version, default=None)
-    made = render_facts(
-        (
-            ("made", render_time(after.created)),
-            ("by", escape_text(after.created_by)),
-            ("made of", escape_text(after.source)),
-            ("digest", f"<code>{escape_text(after.digest)}</code>"),
+    return VersionAbout(
+        after.version,
+        after.created,
+        cut_text(after.created_by),
+        cut_text(after.source),
+        cut_text(after.digest),
+        len(after.tools),
+        _compare(shelf, before, after) if before is not None else None,
+    )
+
+
+def _compare(shelf: Bundles, before: Entry, after: Entry) -> ShownComparison:
+    code, problem = None, cut_text("")
+    try:
+        code = show_lines(*(shelf.load_bundle(each).source_code for each in (before, after)))
+    except BundleInvalid as error:
+        problem = cut_text(f"It cannot be compared: {error}")
+    tools = tuple(
+        ToolDifference(
+            cut_text(name),
+            show_lines(_print_tool(before.get_tool(name)), _print_tool(after.get_tool(name))),
         )
+        for name in compare_versions(before, after).changed[:SHOWN]
     )
-    if before is None:
-        first = f"It is the first version, with {len(after.tools)} tools."
-        return render_section(f"Version {after.version}", made + render_empty(first))
-    title = f"Version {after.version} beside version {before.version}"
-    parts = (made, _render_changes(before, after), _render_code(shelf, before, after))
-    return render_section(title, "".join(parts))
-
-
-def _render_changes(before: Entry, after: Entry) -> str:
-    found = compare_versions(before, after)
-    facts = render_facts(
-        (
-            ("tools added", _render_names("+", "ins", found.added)),
-            ("tools removed", _render_names("-", "del", found.removed)),
-            ("permissions added", _render_names("+", "ins", found.allowed)),
-            ("permissions removed", _render_names("-", "del", found.disallowed)),
-        )
-    )
-    tools = "".join(
-        f"<details id='tool-{escape(name)}'><summary>{render_badge('changed')} "
-        f"<code>{escape_text(name)}</code></summary>"
-        f"{render_lines(_print_tool(before.get_tool(name)), _print_tool(after.get_tool(name)))}"
-        "</details>"
-        for name in found.changed[:SHOWN]
-    )
-    same = render_empty("Its tools and permissions are those of the version before.")
-    return f"<h3>Tools and permissions</h3>{facts + tools if vars(found) != _NOTHING else same}"
-
-
-_NOTHING = vars(VersionDifference((), (), (), (), ()))
+    return ShownComparison(before.version, _show_changes(before, after), tools, code, problem)
 
 
 def _print_tool(tool: RegisteredTool) -> str:
@@ -163,29 +213,16 @@ def _print_tool(tool: RegisteredTool) -> str:
     return json.dumps(told, indent=2, ensure_ascii=False)
 
 
-def _render_code(shelf: Bundles, before: Entry, after: Entry) -> str:
-    try:
-        old, new = (shelf.load_bundle(each).source_code for each in (before, after))
-    except BundleInvalid as error:
-        return f"<h3>Code</h3>{render_empty(f'It cannot be compared: {error}')}"
-    return f"<h3>Code</h3>{render_lines(old, new)}"
-
-
 @lru_cache(maxsize=64)
-def render_lines(before: str, after: str) -> str:
+def show_lines(before: str, after: str) -> LineDifference:
     """Two texts as the lines that differ, with three lines around them."""
     lines = [*iterate_differences(before.splitlines(), after.splitlines())]
-    if not lines:
-        return render_empty("The same, line by line.")
-    added = sum(kind == "ins" for kind, _ in lines)
-    removed = sum(kind == "del" for kind, _ in lines)
-    shown = "".join(
-        f'<span class="{kind}">{_SIGNS[kind]}{escape_text(text, MAX_LINE)}</span>\n'
+    shown = tuple(
+        (kind, ShownText(_SIGNS[kind] + cut_text(text, MAX_LINE)))
         for kind, text in lines[:MAX_LINES]
     )
-    cut = f"<p>{len(lines) - MAX_LINES} more lines.</p>" if len(lines) > MAX_LINES else ""
-    count = f'<p><code class="ins">+{added}</code> <code class="del">-{removed}</code> lines</p>'
-    return f'{count}<pre class="diff" tabindex="0">{shown}</pre>{cut}'
+    added, removed = (sum(kind == each for kind, _ in lines) for each in ("ins", "del"))
+    return LineDifference(shown, added, removed, max(0, len(lines) - MAX_LINES))
 
 
 _SIGNS = {"ins": "+", "del": "-", "same": " ", "gap": ""}

@@ -3,121 +3,159 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
+from dataclasses import dataclass
 
 from forge.text import inflect
-from orchestrator.control.markup import (
-    escape_text,
-    render_badge,
-    render_empty,
-    render_facts,
-    render_section,
-)
-from orchestrator.control.rooms.calls import render_call_list
+from orchestrator.control.rooms.calls import CallLine, list_calls
 from orchestrator.control.rooms.place import build_address
+from orchestrator.control.texts import ShownText, cut_text
 from registry.models import ServerSummary
 from registry.store import Store
 from sandbox.bundle.report import StageReport
 
 HISTORY = 10
 MAX_ROWS = 200
+MAX_OPERATION = 60
 MARKS = {"passed": "✓", "failed": "✗", "skipped": "-", "inconclusive": "?"}
 
 
-def render_servers(store: Store) -> str:
-    cards = "".join(map(_render_card, store.servers.find_summaries()))
-    nothing = render_empty("None yet. Have one made of an API:", "toolwright forge URL")
-    return render_section("Servers", f'<div class="cards">{cards}</div>' if cards else nothing)
+@dataclass(frozen=True)
+class ServerCard:
+    """A server in the list. `state` is "" for the usual one."""
+
+    name: str
+    address: str
+    level: str
+    state: str
+    title: ShownText
+    facts: str
+    refuses: ShownText
 
 
-def _render_card(server: ServerSummary) -> str:
-    standing, name = server.standing, escape(server.name)
+@dataclass(frozen=True)
+class ServerAbout:
+    """What a server is and what it was made of. `state` is "" for the usual one."""
+
+    title: ShownText
+    level: str
+    state: str
+    description: ShownText
+    base_url: ShownText
+    source: ShownText
+    created_by: ShownText
+    permissions: tuple[ShownText, ...]
+
+
+@dataclass(frozen=True)
+class ProofStage:
+    name: ShownText
+    verdict: str
+    took: str
+    note: ShownText
+
+
+@dataclass(frozen=True)
+class ProofCell:
+    """What came of the cases of one operation in one stage; "" where it has none."""
+
+    verdict: str = ""
+    mark: str = ""
+    passed: str = ""
+
+
+@dataclass(frozen=True)
+class ProofMatrix:
+    """The stages of a proof, and operations by those stages that have cases."""
+
+    stages: tuple[ProofStage, ...]
+    columns: tuple[ShownText, ...]
+    rows: tuple[tuple[ShownText, tuple[ProofCell, ...]], ...]
+
+
+def view_servers(store: Store) -> tuple[ServerCard, ...]:
+    return tuple(map(_show_card, store.servers.find_summaries()))
+
+
+def _show_card(server: ServerSummary) -> ServerCard:
+    standing = server.standing
     ratio = f", {standing.ratio:.0%} of the last {standing.window} right" if standing.window else ""
-    refusing = ", ".join(server.refusing)
-    refuses = f"<p>refuses many of its calls: {escape_text(refusing)}</p>" if refusing else ""
-    return (
-        f'<article class="card" id="server-{name}"><h3>'
-        f'<a href="{escape(build_address("servers", server.name))}">{name}</a> '
-        f"{render_badge(standing.level)}{_render_state(server.state)}</h3>"
-        f"<p>{escape_text(server.title)}</p>"
-        f"<p><small>version {server.version}, {_count(server.tools, 'tool')}, "
-        f"{_count(standing.total, 'call')}{ratio or ''}</small></p>{refuses}</article>"
+    counts = f"{_count(server.tools, 'tool')}, {_count(standing.total, 'call')}{ratio}"
+    return ServerCard(
+        server.name,
+        build_address("servers", server.name),
+        standing.level,
+        name_state(server.state),
+        cut_text(server.title),
+        f"version {server.version}, {counts}",
+        cut_text(", ".join(server.refusing)),
     )
 
 
-def _render_state(state: str) -> str:
-    return "" if state == "active" else f" {render_badge(state)}"
+def name_state(state: str) -> str:
+    return "" if state == "active" else state
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {inflect(number, noun)}"
 
 
-def render_about(store: Store, name: str) -> str:
-    """What a server is and what it was made of. Raises RowNotFound."""
+def view_about(store: Store, name: str) -> ServerAbout:
+    """Raises RowNotFound."""
     entry = store.servers.get(name)
-    standing = store.standings.get(name)
-    title = f"{escape_text(entry.title)} {render_badge(standing.level)}{_render_state(entry.state)}"
-    facts = render_facts(
-        (
-            ("asks", escape_text(entry.base_url)),
-            ("made of", escape_text(entry.source)),
-            ("made by", escape_text(entry.created_by)),
-            ("permissions", "<br>".join(map(escape_text, entry.permissions)) or "none"),
-        )
+    return ServerAbout(
+        cut_text(entry.title),
+        store.standings.get(name).level,
+        name_state(entry.state),
+        cut_text(entry.description),
+        cut_text(entry.base_url),
+        cut_text(entry.source),
+        cut_text(entry.created_by),
+        tuple(map(cut_text, entry.permissions)),
     )
-    told = f"<p>{escape_text(entry.description)}</p>"
-    return render_section(title, told + facts)
 
 
-def render_proofs(store: Store, name: str) -> str:
+def view_proofs(store: Store, name: str) -> ProofMatrix:
     """The proof of the current version. Raises RowNotFound."""
     entry = store.servers.get(name)
-    reports = store.servers.get_reports(name, entry.version)
-    return render_section("Proofs", render_matrix(reports))
+    return build_matrix(store.servers.get_reports(name, entry.version))
 
 
-def render_history(store: Store, name: str) -> str:
+def view_history(store: Store, name: str) -> tuple[CallLine, ...]:
     """The server's last calls."""
-    return render_section("Last calls", render_call_list(store.calls.find(name, HISTORY)))
+    return list_calls(store.calls.find(name, HISTORY))
 
 
-def render_matrix(reports: Iterable[StageReport]) -> str:
+def build_matrix(reports: Iterable[StageReport]) -> ProofMatrix:
     """Operations by stages: a mark, and how many cases passed of how many."""
     told = tuple(reports)
-    stages = [
-        f"<li>{escape_text(report.stage)} {render_badge(report.verdict)} "
-        f"<small>{report.elapsed_ms:.0f} ms {escape_text(report.note)}</small></li>"
+    stages = tuple(
+        ProofStage(
+            cut_text(report.stage),
+            report.verdict,
+            f"{report.elapsed_ms:.0f} ms",
+            cut_text(report.note),
+        )
         for report in told
-    ]
+    )
     cases = [report for report in told if report.cases]
     operations = sorted({case.operation for report in cases for case in report.cases})[:MAX_ROWS]
-    if not stages:
-        return render_empty("It was not proved.")
-    listed = f'<ul class="plain stages-run">{"".join(stages)}</ul>'
-    if not operations:
-        return listed
-    heads = "".join(f'<th scope="col">{escape_text(report.stage)}</th>' for report in cases)
-    lines = "".join(
-        f'<tr><th scope="row">{escape_text(operation, 60) or "all"}</th>'
-        f"{''.join(_render_cell(report, operation) for report in cases)}</tr>"
-        for operation in operations
-    )
-    return (
-        f'{listed}<div class="wide" tabindex="0" role="region" aria-label="proof matrix">'
-        f'<table class="matrix"><thead><tr><th scope="col">operation</th>{heads}</tr></thead>'
-        f"<tbody>{lines}</tbody></table></div>"
+    return ProofMatrix(
+        stages,
+        tuple(cut_text(report.stage) for report in cases),
+        tuple(
+            (
+                cut_text(operation or "all", MAX_OPERATION),
+                tuple(_build_cell(report, operation) for report in cases),
+            )
+            for operation in operations
+        ),
     )
 
 
-def _render_cell(report: StageReport, operation: str) -> str:
+def _build_cell(report: StageReport, operation: str) -> ProofCell:
     verdicts = [case.verdict for case in report.cases if case.operation == operation]
     if not verdicts:
-        return '<td class="none"><span aria-label="no case">·</span></td>'
+        return ProofCell()
     worst = next((each for each in ("failed", "inconclusive") if each in verdicts), "")
     verdict = worst or ("passed" if "passed" in verdicts else "skipped")
-    good = verdicts.count("passed")
-    return (
-        f'<td class="{verdict}"><span aria-label="{verdict}">{MARKS[verdict]}</span> '
-        f"{good}/{len(verdicts)}</td>"
-    )
+    return ProofCell(verdict, MARKS[verdict], f"{verdicts.count('passed')}/{len(verdicts)}")

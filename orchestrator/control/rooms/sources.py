@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 
 from orchestrator.approvals.accounts import SOURCES
 from orchestrator.approvals.grants import Grants, render_flaw
 from orchestrator.approvals.secrets import hash_uses
-from orchestrator.control.markup import (
-    escape_text,
-    render_badge,
-    render_empty,
-    render_removal,
-    render_section,
-    render_table,
-    render_time,
-)
+from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.settings import Settings
 from registry.database.canonical import hash_text
 from registry.models import CALLABLE, Grant
@@ -29,6 +20,7 @@ from sandbox.errors import BundleInvalid
 
 MAX_SERVERS = 200
 MAX_ALLOWED = 200
+MAX_ABOUT = 80
 
 
 @dataclass(frozen=True)
@@ -40,64 +32,91 @@ class AskedSecret:
     uses: tuple[SecretUse, ...]
 
 
-def render_sources(consents: Grants) -> str:
-    """Where descriptions may be read from, a form for one more, and what a person allowed."""
-    rows = [
-        (
-            f"<code>{escape_text(each.url)}</code>",
-            f"<code>{escape_text(each.secret)}</code> as {escape_text(each.header)}"
-            if each.secret
-            else "none",
-            _render_source_removal(each.url),
-        )
-        for each in consents.find_sources()
-    ]
-    listed = (
-        render_table(("source", "secret", ""), rows, "sources")
-        if rows
-        else render_empty("None yet. The address of an API's description is the first step.")
-    )
-    return render_section("Sources", listed + _SOURCE_FORM) + _render_allowed(consents)
+@dataclass(frozen=True)
+class Removal:
+    """What takes something away: `about` is what it is about, for who does not see the row, `told`
+    what will be, and `fields` are sent as they are and stand in attributes alone.
+    """
+
+    id: str
+    about: ShownText
+    path: str
+    fields: Mapping[str, str]
+    told: ShownText
+    pin: bool = False
 
 
-def _render_source_removal(url: str) -> str:
-    told = (
-        f"{url} is no source any more, and its secret is sent there no more. Its host stays "
-        "allowed, and servers made of it stay."
-    )
-    return render_removal(_name_id("source", url), url, "/sources/remove", {"url": url}, told)
+@dataclass(frozen=True)
+class SourceLine:
+    """Where a description may be read from, with a secret ("" for none) in a header."""
+
+    url: ShownText
+    secret: ShownText
+    header: ShownText
+    removal: Removal
 
 
-def _name_id(kind: str, text: str) -> str:
-    """The id of what is about a text of any letters."""
-    return f"{kind}-{hash_text(text)[:16]}"
+@dataclass(frozen=True)
+class AllowedLine:
+    origin: ShownText
+    may: ShownText
+    by: ShownText
+    at: float
+    removal: Removal
 
 
-_SOURCE_FORM = (
-    '<details class="adding" id="add-source"><summary>Add a source</summary>'
-    '<form class="fields" data-post="/sources" data-pin data-clear autocomplete="off">'
-    '<label><span>Address of the description <b class="needed">required</b></span>'
-    '<input name="url" type="url" required maxlength="1900" placeholder="https://host/openapi.json">'
-    "<small>Its host may be talked to from then on.</small></label>"
-    "<label><span>Header that carries a secret</span>"
-    '<input name="header" maxlength="80" placeholder="X-API-Key"></label>'
-    "<label><span>Name of that secret, as it is set below</span>"
-    '<input name="secret" maxlength="80"></label>'
-    '<div class="actions"><button class="primary">Add (PIN)</button></div>'
-    "<output></output></form></details>"
-)
-_HOST_FORM = (
-    '<details class="adding" id="allow-host"><summary>Allow a host</summary>'
-    '<form class="fields" data-post="/hosts" data-pin data-clear autocomplete="off">'
-    '<label><span>Host and port <b class="needed">required</b></span>'
-    '<input name="host" required maxlength="300" placeholder="localhost:8081">'
-    "<small>It may be talked to from then on, also where its address is private.</small></label>"
-    '<div class="actions"><button class="primary">Allow (PIN)</button></div>'
-    "<output></output></form></details>"
-)
+@dataclass(frozen=True)
+class VoidGrant:
+    """What counts for nothing, and why."""
+
+    origin: ShownText
+    flaw: ShownText
+    removal: Removal
 
 
-def _render_allowed(consents: Grants) -> str:
+@dataclass(frozen=True)
+class ShownSources:
+    """Sources and what a person allowed; `left` grants are not listed."""
+
+    sources: tuple[SourceLine, ...]
+    allowed: tuple[AllowedLine, ...]
+    left: int
+    void: tuple[VoidGrant, ...]
+
+
+@dataclass(frozen=True)
+class SecretForm:
+    """A secret that a server asks for: `set`, `missing` or `unbound`, where it would go, the digest
+    of that, and how it is removed where it is set.
+    """
+
+    name: ShownText
+    id: str
+    state: str
+    places: tuple[ShownText, ...]
+    digest: str
+    fields: Mapping[str, str]
+    removal: Removal | None
+
+
+@dataclass(frozen=True)
+class OtherSecret:
+    name: ShownText
+    places: tuple[ShownText, ...]
+    removal: Removal
+
+
+@dataclass(frozen=True)
+class ShownSecrets:
+    """Secrets that servers ask for, and others. `own` stands for the server of a source's."""
+
+    asked: tuple[SecretForm, ...]
+    others: tuple[OtherSecret, ...]
+    own: str = SOURCES
+
+
+def view_sources(consents: Grants) -> ShownSources:
+    """Where descriptions may be read from, and what a person allowed."""
     grants = consents.find_grants()
     hosts = {grant.origin for grant in grants if grant.kind == "host"}
     # A host that is allowed at private addresses too has a grant of each kind, removed as one.
@@ -107,28 +126,61 @@ def _render_allowed(consents: Grants) -> str:
         if grant.kind not in OWN and not (grant.kind == "private_host" and grant.origin in hosts)
     ]
     private = {grant.origin for grant in grants if grant.kind == "private_host"}
-    rows = [
-        (
-            f"<code>{escape_text(grant.origin)}</code>",
-            escape_text(_describe_grant(grant, private)),
-            escape_text(grant.granted_by),
-            render_time(grant.granted),
-            _render_grant_removal(grant),
-        )
-        for grant in shown[:MAX_ALLOWED]
-    ]
-    left = len(shown) - MAX_ALLOWED
-    more = f"<p>{left} more: <code>toolwright grant</code></p>" if left > 0 else ""
-    void = "".join(
-        f"<li>{escape_text(grant.origin)} counts for nothing: {escape_text(render_flaw(flaw))} "
-        f"{_render_grant_removal(grant)}</li>"
-        for grant, flaw in consents.find_void()
+    return ShownSources(
+        tuple(
+            SourceLine(
+                cut_text(each.url),
+                cut_text(each.secret),
+                cut_text(each.header),
+                _build_source_removal(each.url),
+            )
+            for each in consents.find_sources()
+        ),
+        tuple(_show_grant(grant, private) for grant in shown[:MAX_ALLOWED]),
+        max(0, len(shown) - MAX_ALLOWED),
+        tuple(
+            VoidGrant(
+                cut_text(grant.origin), cut_text(render_flaw(flaw)), _build_grant_removal(grant)
+            )
+            for grant, flaw in consents.find_void()
+        ),
     )
-    heads = ("allowed", "what it may", "by", "when", "")
-    nothing = render_empty("Nothing. A host that a server or a description needs is allowed here.")
-    granted = render_table(heads, rows, "allowed") if rows else nothing
-    lost = f'<ul role="alert">{void}</ul>' if void else ""
-    return f"<h2>Allowed</h2>{granted}{more}{_HOST_FORM}{lost}"
+
+
+def _show_grant(grant: Grant, private: Collection[str]) -> AllowedLine:
+    return AllowedLine(
+        cut_text(grant.origin),
+        cut_text(_describe_grant(grant, private)),
+        cut_text(grant.granted_by),
+        grant.granted,
+        _build_grant_removal(grant),
+    )
+
+
+def _build_source_removal(url: str) -> Removal:
+    told = (
+        f"{url} is no source any more, and its secret is sent there no more. Its host stays "
+        "allowed, and servers made of it stay."
+    )
+    return _build_removal(_name_id("source", url), url, "/sources/remove", {"url": url}, told)
+
+
+def _build_grant_removal(grant: Grant) -> Removal:
+    what = f"{grant.kind} {grant.origin}"
+    told = f"{grant.origin} is allowed no more. What needs it asks you again."
+    fields = {"origin": grant.origin, "kind": grant.kind}
+    return _build_removal(_name_id("grant", what), grant.origin, "/grants/remove", fields, told)
+
+
+def _build_removal(
+    id: str, about: str, path: str, fields: Mapping[str, str], told: str, *, pin: bool = False
+) -> Removal:
+    return Removal(id, cut_text(about, MAX_ABOUT), path, fields, cut_text(told), pin)
+
+
+def _name_id(kind: str, text: str) -> str:
+    """The id of what is about a text of any letters."""
+    return f"{kind}-{hash_text(text)[:16]}"
 
 
 OWN = ("source", "secret")
@@ -153,33 +205,25 @@ def _describe_grant(grant: Grant, private: Collection[str]) -> str:
     return _MAY.get(grant.kind, grant.kind)
 
 
-def _render_grant_removal(grant: Grant) -> str:
-    what = f"{grant.kind} {grant.origin}"
-    told = f"{grant.origin} is allowed no more. What needs it asks you again."
-    fields = {"origin": grant.origin, "kind": grant.kind}
-    return render_removal(_name_id("grant", what), grant.origin, "/grants/remove", fields, told)
-
-
-def render_secrets(settings: Settings, store: Store, shelf: Bundles, consents: Grants) -> str:
+def view_secrets(
+    settings: Settings, store: Store, shelf: Bundles, consents: Grants
+) -> ShownSecrets:
     """The names of secrets with where each goes, and forms to set and to remove them."""
     names = list_own_secrets(open_vault(settings))
     asked = tuple(_find_asked(store, shelf))
     known = {(each.server, each.name) for each in asked}
-    lines = "".join(_render_asked(each, _find_state(each, names, consents)) for each in asked)
-    rows = [
-        (
-            f"<code>{escape_text(_name_secret(*each))}</code>",
-            _render_places(_list_places(consents, *each)),
-            _render_secret_removal(*each),
-        )
-        for each in names
-        if each not in known
-    ]
-    heads = ("secret", "goes to", "")
-    others = f"<h3>Other secrets</h3>{render_table(heads, rows, 'other secrets')}" if rows else ""
-    nothing = "" if lines or rows else render_empty("None yet, and no server asks for one.")
-    told = "<p>A value is typed once and never shown again.</p>"
-    return render_section("Secrets", f"{told}{nothing}{lines}{_OWN_FORM}{others}")
+    return ShownSecrets(
+        tuple(_show_asked(each, _find_state(each, names, consents)) for each in asked),
+        tuple(
+            OtherSecret(
+                cut_text(_name_secret(*each)),
+                tuple(map(cut_text, _list_places(consents, *each))),
+                _build_secret_removal(*each),
+            )
+            for each in names
+            if each not in known
+        ),
+    )
 
 
 def _name_secret(server: str, name: str) -> str:
@@ -193,12 +237,12 @@ def _list_places(consents: Grants, server: str, name: str) -> list[str]:
     return [f"{s.url} as {s.header}" for s in consents.find_sources() if s.secret == name]
 
 
-def _render_secret_removal(server: str, name: str) -> str:
+def _build_secret_removal(server: str, name: str) -> Removal:
     whole = _name_secret(server, name)
     told = f"{whole} is deleted and goes nowhere any more. What needs it fails until it is set."
     fields = {"server": server, "name": name}
     id = _name_id("secret", f"{server}.{name}")
-    return render_removal(id, whole, "/secrets/remove", fields, told, pin=True)
+    return _build_removal(id, whole, "/secrets/remove", fields, told, pin=True)
 
 
 def _find_asked(store: Store, shelf: Bundles) -> Iterator[AskedSecret]:
@@ -212,10 +256,6 @@ def _find_asked(store: Store, shelf: Bundles) -> Iterator[AskedSecret]:
             yield AskedSecret(entry.name, credential.name, uses.get(credential.name, ()))
 
 
-def _render_places(places: Iterable[str]) -> str:
-    return "<br>".join(f"<code>{escape_text(each)}</code>" for each in places) or "nowhere"
-
-
 def _find_state(asked: AskedSecret, names: Iterable[tuple[str, str]], consents: Grants) -> str:
     """`set`, `missing`, or `unbound` where it may not go where its server would take it."""
     if (asked.server, asked.name) not in names:
@@ -224,37 +264,14 @@ def _find_state(asked: AskedSecret, names: Iterable[tuple[str, str]], consents: 
     return "set" if bound >= {*map(str, asked.uses)} else "unbound"
 
 
-def _render_asked(asked: AskedSecret, state: str) -> str:
+def _show_asked(asked: AskedSecret, state: str) -> SecretForm:
     whole = f"{asked.server}.{asked.name}"
-    word = "Set" if state == "missing" else "Replace"
-    removal = "" if state == "missing" else _render_secret_removal(asked.server, asked.name)
-    hidden = "".join(
-        f'<input type="hidden" name="{name}" value="{escape(value)}">'
-        for name, value in (("server", asked.server), ("name", asked.name))
+    return SecretForm(
+        cut_text(whole),
+        f"secret-{whole}",
+        state,
+        tuple(map(cut_text, sorted(map(str, asked.uses)))),
+        hash_uses(asked.uses),
+        {"server": asked.server, "name": asked.name},
+        None if state == "missing" else _build_secret_removal(asked.server, asked.name),
     )
-    return (
-        f'<details id="secret-{escape(whole)}"><summary><code>{escape_text(whole)}</code> '
-        f"{render_badge(state)}"
-        "</summary><p>It goes here and nowhere else:<br>"
-        f"{_render_places(sorted(map(str, asked.uses)))}</p>"
-        f'<form class="fields" data-post="/secrets" data-pin '
-        f'data-digest="{hash_uses(asked.uses)}" autocomplete="off">{hidden}{_VALUE}'
-        f'<div class="actions"><button class="primary">{word} (PIN)</button></div>'
-        f"<output></output></form>{removal}</details>"
-    )
-
-
-_VALUE = (
-    '<label><span>Value</span><input name="value" type="password" required data-once '
-    'autocomplete="new-password" maxlength="16000">'
-    "<small>A key or token as it is; user:password for basic and digest.</small></label>"
-)
-_OWN_FORM = (
-    '<details class="adding" id="secret-own"><summary>Set a secret for a source</summary>'
-    '<form class="fields" data-post="/secrets" data-pin data-clear autocomplete="off">'
-    f'<input type="hidden" name="server" value="{SOURCES}">'
-    '<label><span>Name</span><input name="name" required maxlength="80" '
-    'pattern="[A-Za-z0-9_][A-Za-z0-9_.\\-]*"></label>'
-    f'{_VALUE}<div class="actions"><button class="primary">Set (PIN)</button></div>'
-    "<output></output></form></details>"
-)

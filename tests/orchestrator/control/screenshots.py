@@ -83,7 +83,7 @@ def take_pictures(browser: Browser, folder: Path) -> None:
                     page = context.new_page()
                     page.goto(log_in(url))
                     origin = page.evaluate("location.origin")
-                    for name, path in PLACES:
+                    for name, path in ROOM_PLACES if state == "empty" else PLACES:
                         open_room(page, origin, path)
                         page.screenshot(
                             path=folder / f"{state}-{look}-{name}.png", full_page=state != "empty"

@@ -9,7 +9,6 @@ from typing import Any
 import psutil
 import pytest
 
-from orchestrator.control.answering import render_question
 from orchestrator.control.page import render_panels
 from orchestrator.control.rooms.place import Place
 from orchestrator.tasks.model import Question
@@ -101,8 +100,8 @@ def test_a_question_stands_as_a_form_in_its_thread_and_among_what_waits(
     for place, part in (("ask", "runs"), ("home", "waiting"), ("approvals", "waiting")):
         html = render_panels(store, Place(place))[part]
         assert html.count('data-post="/jobs/j1/answer"') == 1
-    assert isinstance(job.needs, AnswerNeed)
-    assert f'value="{job.needs.question}"' in render_question(job)
+        assert isinstance(job.needs, AnswerNeed)
+        assert f'value="{job.needs.question}"' in html
 
 
 def test_a_job_is_cancelled_and_only_while_it_has_not_ended(plane: Plane, store: Store) -> None:

@@ -11,7 +11,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from orchestrator.control.page import list_parts, render_panels
-from orchestrator.control.rooms.approvals import render_summary
+from orchestrator.control.rendering import PartRenderer
+from orchestrator.control.rooms.approvals import summarize_write
 from orchestrator.control.rooms.place import ROOMS, Place, parse_place
 from orchestrator.control.rooms.server_trust import explain_next_level
 from orchestrator.settings import Settings
@@ -211,7 +212,7 @@ def test_fields_are_told_apart_only_where_nobody_reads_them_otherwise(
     body: bytes, told: bool
 ) -> None:
     asked = approval(wire=WireRequest("POST", "https://api.example/zones?all=1", (), body))
-    html = render_summary(asked)
+    html = PartRenderer().render("approvals", "summary", summarize_write(asked))
     assert "Sends to" in html
     assert "/zones?all=1" in html
     assert ("<table" in html) is told

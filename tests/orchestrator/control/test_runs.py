@@ -10,10 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
-from orchestrator.control.answering import render_question
 from orchestrator.control.page import render_panels
 from orchestrator.control.rooms.place import Place
-from orchestrator.control.runs import MAX_RUNS, render_runs
+from orchestrator.control.runs import MAX_RUNS
 from registry.jobs.model_usage import ModelCall
 from registry.models import Job, Process
 from registry.needs import AnswerNeed
@@ -52,7 +51,7 @@ def shown(store: Store, *jobs: Job) -> str:
             assert claimed is not None
             args = (job.id, claimed.attempt, job.state, job.result, job.updated, job.message)
             store.jobs.finish(*args)  # type: ignore[arg-type]
-    return render_runs(store.jobs, store.model_usage)
+    return render_panels(store, Place("ask"))["runs"]
 
 
 def test_a_run_shows_its_task_calls_time_cost_and_answer(store: Store) -> None:
@@ -165,8 +164,9 @@ def ask(store: Store, kind: str) -> Job:
 
 @pytest.mark.parametrize("kind", SHOWN)
 def test_what_a_run_asks_is_a_form_that_names_the_question(store: Store, kind: str) -> None:
-    html = render_question(ask(store, kind))
-    assert 'id="ask-j1"' in render_runs(store.jobs, store.model_usage)
+    ask(store, kind)
+    html = render_panels(store, Place("ask"))["runs"]
+    assert 'id="ask-j1"' in html
     assert 'data-post="/jobs/j1/answer"' in html
     assert f'name="question" value="s1.{kind}.1"' in html
     assert "<img" not in html

@@ -9,9 +9,10 @@ import pytest
 
 from orchestrator.control.arguments import list_arguments, read_fields
 from orchestrator.control.page import render_panels
+from orchestrator.control.rendering import PartRenderer
 from orchestrator.control.rooms.graph import MAX_DEPTH, compute_depths
 from orchestrator.control.rooms.place import Place
-from orchestrator.control.rooms.server_trust import compute_shares, render_curve
+from orchestrator.control.rooms.server_trust import build_curve, compute_shares
 from orchestrator.control.rooms.server_versions import (
     MATCHED_LINES,
     VersionDifference,
@@ -116,10 +117,11 @@ def test_the_curve_is_the_share_of_right_calls_among_the_last_fifty() -> None:
     shares = compute_shares(outcomes)
     assert (shares[0], shares[9], shares[-1]) == (0.0, 0.0, 1.0)
     assert shares[49] == pytest.approx(0.8)
-    html = render_curve(outcomes, [StateChange(20.0, "quarantined", "x")])
+    curve = build_curve(outcomes, [StateChange(20.0, "quarantined", "x")])
+    html = PartRenderer().render("server_trust", "curve", curve)
     assert (html.count('class="mark version"'), html.count('class="mark held"')) == (1, 1)
     assert html.count('class="tick" d=') == 10
-    assert "<svg" not in render_curve(outcomes[:1], [])
+    assert build_curve(outcomes[:1], []) is None
 
 
 def test_outcomes_of_a_server_are_its_ended_calls_oldest_first(store: Store) -> None:
