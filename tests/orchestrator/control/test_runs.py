@@ -79,10 +79,9 @@ def test_a_run_that_ended_says_how_it_is_done_at_the_terminal(store: Store) -> N
     html = shown(store, run(), run("j2", {**CALLED, "steps": [hostile]}))
     assert html.count("Show me how") == 2
     assert "toolwright call dns.list_zones &#39;{&#34;page&#34;: 1}&#39;" in html
-    (command,) = (
-        each for each in html.split("<pre>") if "rm -rf" in each and "toolwright" in each[:12]
-    )
-    words = shlex.split(unescape(command.partition("</pre>")[0]))
+    texts = [each.partition("</pre>")[0] for each in html.split("<pre>")[1:]]
+    (command,) = (unescape(each) for each in texts if "toolwright" in each and "rm -rf" in each)
+    words = shlex.split(command)
     assert words[:3] == ["toolwright", "call", "dns.list_zones"]
     assert json.loads(words[3]) == hostile["arguments"]
     assert "\u202e" not in html
