@@ -19,13 +19,13 @@ from orchestrator.control.middleware import read_body
 from orchestrator.control.page import RoomReaders, open_readers, open_renderer, render_panels
 from orchestrator.control.rendering import PartRenderer, Viewer
 from orchestrator.control.rooms.configuration import build_report
-from orchestrator.control.rooms.place import Place, parse_place
+from orchestrator.control.rooms.place import Place, build_address, parse_place
 from orchestrator.errors import SecretInTask
 from orchestrator.processes.control_client import spawn_command
 from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
 from orchestrator.views import encode_job
-from registry.models import ENDED_JOBS, Job, generate_id
+from registry.models import ENDED_JOBS, Job, JobKind, generate_id
 from registry.store import Store
 from sandbox.plain_secrets import find_secrets_in_task
 
@@ -39,6 +39,7 @@ REPLAY_SECONDS = 120.0
 CHECK_SECONDS = 90.0
 SEARCHED_ROWS = 5000
 FOUND_ROWS = 100
+MAX_REASON = 1_000
 WORKERS = frozenset({"serve", "work"})
 """The kinds of processes that run queued jobs."""
 TEXTS = {"task": 4000, "tool": 100, "source": 2000, "reason": 4000, "session": 200}
@@ -119,7 +120,8 @@ class PageConsole:
         session = self.access.find_session(request)
         if session is not None:
             self.access.logins.end_session(session)
-        return JSONResponse({"told": "You are logged out. `toolwright control --open` logs in."})
+        told = "You are logged out. `toolwright control --open` logs in."
+        return JSONResponse({"told": told, "ended": True})
 
     async def check_installation(self, request: Request) -> Response:
         """Check the installation as `toolwright doctor` does; `html` is a table of the checks."""
@@ -144,9 +146,23 @@ class PageConsole:
         job = await asyncio.to_thread(self._queue_job, order)
         return JSONResponse(encode_job(job), 202)
 
-    def _queue_job(self, order: dict[str, Any]) -> Job:
+    async def forge_server(self, request: Request) -> Response:
+        """Have a server made of the API description at `source` (a URL), with `name` if it is to
+        have that one; answers with the job.
+        """
+        body = await read_body(request)
+        source, name = (str(body.get(each) or "").strip() for each in ("source", "name"))
+        if not source or len(source) > TEXTS["source"] or len(name) > TEXTS["tool"]:
+            return JSONResponse({"error": "give the address of an API or of its description"}, 400)
+        order = {"source": source, **({"name": name} if name else {})}
+        job = await asyncio.to_thread(self._queue_job, order, "forge")
+        link = {"href": build_address("jobs"), "label": "See how far it is"}
+        told = "It is being made. Where it needs your yes, it asks under Approvals."
+        return JSONResponse({"job": job.id, "told": told, "link": link}, 202)
+
+    def _queue_job(self, order: dict[str, Any], kind: JobKind = "do") -> Job:
         now = time.time()
-        job = Job(generate_id(), "do", order, created=now, updated=now)
+        job = Job(generate_id(), kind, order, created=now, updated=now)
         self.store.jobs.create(job)
         self.ensure_worker()
         return job
@@ -177,12 +193,11 @@ class PageConsole:
         return JSONResponse({"job": job.id, "told": f"done again as {job.id}"}, 202)
 
     async def mark_wrong(self, request: Request) -> Response:
-        """Mark a call's result as wrong: it counts as a failure of its server."""
-        identity = request.path_params["id"]
-        await asyncio.to_thread(
-            self.store.calls.mark_wrong, identity, "page", time.time(), "marked on the page"
-        )
-        return JSONResponse({"call": identity, "told": f"{identity} is marked wrong"})
+        """Mark a call's result as wrong, with a `reason`: it counts as a failure of its server."""
+        identity, body = request.path_params["id"], await read_body(request)
+        reason = str(body.get("reason") or "marked on the page")[:MAX_REASON]
+        await asyncio.to_thread(self.store.calls.mark_wrong, identity, "page", time.time(), reason)
+        return JSONResponse({"call": identity, "told": f"{identity} is marked wrong."})
 
     async def replay_call(self, request: Request) -> Response:
         """Run a call again from its recording, offline, and say whether the result is the same."""

@@ -197,6 +197,9 @@ def _list_own_parts(
         return {}
     own, read = settings, readers or open_readers(settings, store)
     return {
+        "freeze": Part(
+            "home", "freeze", lambda: home.view_freeze(store.processes, not own.pin.exists())
+        ),
         "health": Part(
             "server_health",
             "health",

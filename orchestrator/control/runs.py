@@ -4,11 +4,14 @@ asks back, and the answer; of each the time and the cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.control.answering import ShownQuestion, show_question
+from orchestrator.control.rooms.approvals import ShownNeed, show_need
 from orchestrator.control.rooms.jobs import ShownState, show_state
 from orchestrator.control.rooms.place import Place, build_address
 from orchestrator.control.texts import ShownText, cut_text
@@ -24,6 +27,7 @@ MAX_STEPS = 20
 MAX_EVENTS = 10
 MAX_STATE = 40
 ARGUMENTS = 200
+MAX_COMMAND = 2_000
 ANSWER_LETTERS = 4_000
 
 
@@ -50,12 +54,14 @@ class RunEvent:
 
 @dataclass(frozen=True)
 class RunEnd:
-    """What a run came to, what it asks, or how it stands: one of these. `lacks_tool` is whether no
-    tool fits; `approvals` leads to the write that waits, "" where none does.
+    """What a run came to, what it asks, or how it stands: one of these. `need` comes with
+    what is told of it; `lacks_tool` is whether no tool fits; `approvals` leads to the write that
+    waits, "" where none does.
     """
 
     question: ShownQuestion | None = None
     told: ShownText | str = ""
+    need: ShownNeed | None = None
     lacks_tool: bool = False
     answer: ShownAnswer | None = None
     approvals: str = ""
@@ -63,7 +69,9 @@ class RunEnd:
 
 @dataclass(frozen=True)
 class ShownRun:
-    """A run. `facts` are its time and its cost; `events` say how far it came where no step does."""
+    """A run. `facts` are its time and its cost; `events` say how far it came where no step does;
+    `commands` do at the terminal what it did.
+    """
 
     id: str
     task: ShownText
@@ -75,6 +83,7 @@ class ShownRun:
     steps: tuple[RunStep, ...]
     events: tuple[RunEvent, ...]
     end: RunEnd
+    commands: tuple[str, ...]
 
 
 def view_runs(jobs: JobTable, usage: ModelUsageTable) -> tuple[ShownRun, ...]:
@@ -100,17 +109,34 @@ def _show_run(job: Job, cost: float, *, is_first: bool) -> ShownRun:
         steps,
         () if steps else _list_events(job),
         _show_end(job),
+        _list_commands(job) if ended else (),
     )
 
 
 def _list_steps(job: Job) -> tuple[RunStep, ...]:
     """The calls that were made, which say how it was done."""
+    return tuple(map(_show_step, _iterate_steps(job)))
+
+
+def _iterate_steps(job: Job) -> Iterator[Mapping[str, Any]]:
     steps = job.result.get("steps") if isinstance(job.result, Mapping) else None
-    return tuple(
-        _show_step(step)
-        for step in (steps if isinstance(steps, Sequence) else ())[:MAX_STEPS]
-        if isinstance(step, Mapping) and step.get("tool")
+    for step in (steps if isinstance(steps, Sequence) else ())[:MAX_STEPS]:
+        if isinstance(step, Mapping) and step.get("tool"):
+            yield step
+
+
+def _list_commands(job: Job) -> tuple[str, ...]:
+    """A command for each step that called something, as it was called. It is plain ASCII, so that
+    what is copied is what is seen.
+    """
+    commands = (
+        shlex.join(
+            ["toolwright", "call", str(step["tool"]), json.dumps(step.get("arguments") or {})]
+        )
+        for step in _iterate_steps(job)
+        if step.get("call") or step.get("state") == "pending"
     )
+    return tuple(each for each in commands if len(each) <= MAX_COMMAND and each.isascii())
 
 
 def _list_events(job: Job) -> tuple[RunEvent, ...]:
@@ -143,7 +169,7 @@ def _show_end(job: Job) -> RunEnd:
     if awaits_answer(job):
         return RunEnd(question=show_question(job))
     if job.state != "done" or not isinstance(job.result, Mapping):
-        return RunEnd(told=cut_text(job.message))
+        return RunEnd(told=cut_text(job.message), need=show_need(job))
     if _is_without_tool(job.result):
         return RunEnd(lacks_tool=True)
     answer = show_answer(render_task_result(job.result), f"run-{job.id}", ANSWER_LETTERS)

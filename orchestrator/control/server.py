@@ -30,7 +30,13 @@ from orchestrator import views
 from orchestrator.approvals.decide import Decision, decide_with_pin
 from orchestrator.approvals.differences import find_differences
 from orchestrator.approvals.grants import open_grants
-from orchestrator.approvals.needs import allow_needs, hash_needs, is_allowable, names_file
+from orchestrator.approvals.needs import (
+    allow_needs,
+    hash_needs,
+    is_allowable,
+    is_met,
+    names_file,
+)
 from orchestrator.approvals.rules import encode_rule, parse_rule_request
 from orchestrator.approvals.sending import Send, render_outcome, send_approved, wait_for_outcome
 from orchestrator.approvals.signed_policy import SignedPolicy
@@ -142,6 +148,7 @@ class ControlPlane:
                 ),
                 *self._build_posts(
                     {
+                        "/servers": console.forge_server,
                         "/sources": desk.add_source,
                         "/sources/remove": desk.remove_source,
                         "/hosts": desk.allow_host,
@@ -429,6 +436,9 @@ class ControlPlane:
         told = await asyncio.to_thread(
             allow_needs, self.store.grants, consents, job, "page", opened.signer
         )
+        if is_met(consents, job):
+            # Its card goes at once, whoever carries it on.
+            await asyncio.to_thread(self.store.jobs.resume, identity, "page", time.time())
         await asyncio.to_thread(PageConsole(self.settings, self.store, self._access).ensure_worker)
         return JSONResponse({"job": identity, "told": f"allowed: {told}"})
 

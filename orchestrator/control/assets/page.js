@@ -2,6 +2,11 @@
 const byId = (id) => document.getElementById(id);
 const told = byId("told");
 
+function tell(text, isBad = false) {
+  told.textContent = text;
+  told.className = isBad ? "bad" : "";
+}
+
 // The key of this login: browsers keep it for this origin alone, port included. Other fragments,
 // such as that of the skip link, are places on the page.
 if (location.pathname === "/" && /^#[\w-]{32}$/.test(location.hash)) {
@@ -126,13 +131,23 @@ function listAddress() {
   return `/events?${asked}`;
 }
 
+// Nothing can be seen or done without a log-in, so nothing of it stays on the screen.
+function end(reason) {
+  const said = document.createElement("p");
+  said.textContent = reason;
+  byId("main").replaceChildren(said);
+  byId("freeze").replaceChildren();
+  byId("link").textContent = "logged out";
+  tell("");
+}
+
 async function listen() {
   const link = byId("link");
   for (;;) {
     try {
       const answer = await ask(listAddress());
       if (answer.status === 401) {
-        link.textContent = "logged out; open it anew with `toolwright control --open`";
+        end("You are logged out. Open the page anew with `toolwright control --open`.");
         return;
       }
       if (!answer.ok) throw new Error(answer.statusText);
@@ -167,18 +182,19 @@ document.addEventListener("click", async (event) => {
   }
   if (button.dataset.always) body.always = { until: button.dataset.always };
   if (button.textContent.includes("(PIN)") && !body.pin) {
-    told.textContent = "Type your PIN into the field at the top first.";
+    tell("Type your PIN into the field at the top first.", true);
     byId("pin").focus();
     return;
   }
   if (button.dataset.digest) body.digest = button.dataset.digest;
   button.disabled = true;
-  told.textContent = "…";
+  tell("…");
   try {
     const said = await post(button.dataset.post, body, button.dataset.form);
-    told.textContent = said.error || said.told || "Done.";
+    tell(said.error || said.told || "Done.", Boolean(said.error));
+    if (said.ended) end(said.told);
   } catch {
-    told.textContent = "The control plane does not answer.";
+    tell("The control plane does not answer.", true);
   } finally {
     button.disabled = false;
   }
@@ -257,7 +273,7 @@ document.addEventListener("submit", async (event) => {
     if (!said.error && form.dataset.clear !== undefined) clear(form);
     // What was changed is shown anew, sooner or later, maybe without this form.
     const stays = said.error || said.html || said.link;
-    if (!stays || !form.isConnected) told.textContent = said.error || said.told || "Done.";
+    if (!stays || !form.isConnected) tell(said.error || said.told || "Done.", Boolean(said.error));
   } catch {
     answer(output, { error: "The control plane does not answer." });
   } finally {
@@ -265,9 +281,9 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-told.addEventListener("click", () => told.replaceChildren());
+told.addEventListener("click", () => tell(""));
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") told.replaceChildren();
+  if (event.key === "Escape") tell("");
 });
 
 document.addEventListener("input", (event) => {
@@ -279,7 +295,7 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
   await navigator.clipboard.writeText(button.dataset.copy);
-  told.textContent = "Copied.";
+  tell("Copied.");
 });
 
 function parseArguments(text) {
@@ -300,7 +316,7 @@ byId("do")?.addEventListener("submit", async (event) => {
     if (body.arguments) body.arguments = parseArguments(body.arguments);
     const job = await post("/do", body, event.target.dataset.form);
     done.textContent = job.error || "It is the first of the thread below.";
-    if (!job.error) byId("task").value = "";
+    if (!job.error) event.target.reset();
   } catch (problem) {
     done.textContent = problem.message;
   }

@@ -57,6 +57,7 @@ class WriteSummary:
     """
 
     verb: ShownText
+    method: ShownText
     path: ShownText
     host: ShownText
     purpose: ShownText
@@ -152,11 +153,15 @@ class ShownRule:
 
 @dataclass(frozen=True)
 class DecidedApproval:
+    """What was decided, with the request that it was about."""
+
     tool: ShownText
     state: str
     by: ShownText
     at: float
-    id: ShownText
+    id: str
+    shown_id: ShownText
+    request: ShownRequest
 
 
 def view_waiting(store: Store) -> Waiting:
@@ -214,7 +219,8 @@ def summarize_write(approval: Approval) -> WriteSummary:
     changes = find_changes(wire, approval.present) if approval.present else ()
     fields = () if changes else _list_fields(wire.body)
     return WriteSummary(
-        show_line(VERBS.get(wire.method, wire.method)),
+        show_line(VERBS.get(wire.method, "Asks")),
+        show_line(wire.method),
         show_line(f"{place.path or '/'}{'?' if place.query else ''}{place.query}"),
         show_line(place.netloc),
         _show_purpose(approval),
@@ -288,11 +294,12 @@ def _show_job(job: Job) -> WaitingJob:
         describe_job(job),
         cut_text("" if asks else job.message),
         show_question(job, "waits"),
-        _show_need(job),
+        show_need(job),
     )
 
 
-def _show_need(job: Job) -> ShownNeed | None:
+def show_need(job: Job) -> ShownNeed | None:
+    """What a person can allow so that a job goes on."""
     if not is_allowable(job.needs):
         return None
     items = "\n".join(map(escape_line, list_need_items(job.needs)))
@@ -316,15 +323,22 @@ def _show_rule(rule: ApprovalRule) -> ShownRule:
 
 
 def view_decided(approvals: Iterable[Approval]) -> tuple[DecidedApproval, ...]:
-    """The newest approvals that do not wait any more."""
+    """The approvals that do not wait any more, those that were decided last first."""
     decided = [each for each in approvals if each.state != "pending"]
+    decided.sort(key=_find_end, reverse=True)
     return tuple(
         DecidedApproval(
             name_tool(each),
             each.state,
             cut_text(each.decided_by),
-            each.decided_at or each.created,
+            _find_end(each),
+            each.id,
             cut_text(each.id),
+            show_request(each),
         )
         for each in decided[:DECIDED]
     )
+
+
+def _find_end(approval: Approval) -> float:
+    return approval.decided_at or approval.created

@@ -32,8 +32,11 @@ class RoomLink:
 
 @dataclass(frozen=True)
 class ShownFreeze:
-    """Whether everything is frozen, since when (epoch seconds), by whom and why."""
+    """Whether everything is frozen, since when (epoch seconds), by whom and why; and whether there
+    is no PIN yet, so that nothing can be decided.
+    """
 
+    lacks_pin: bool
     frozen: bool
     since: float
     by: ShownText
@@ -103,9 +106,11 @@ def list_room_links(place: Place, waiting: int = 0) -> tuple[RoomLink, ...]:
     )
 
 
-def view_freeze(processes: ProcessTable) -> ShownFreeze:
+def view_freeze(processes: ProcessTable, lacks_pin: bool = False) -> ShownFreeze:
     state = processes.get_freeze()
-    return ShownFreeze(state.frozen, state.since, cut_text(state.by), cut_text(state.reason))
+    return ShownFreeze(
+        lacks_pin, state.frozen, state.since, cut_text(state.by), cut_text(state.reason)
+    )
 
 
 def view_activity(store: Store) -> Activity:

@@ -158,4 +158,8 @@ def _build_cell(report: StageReport, operation: str) -> ProofCell:
         return ProofCell()
     worst = next((each for each in ("failed", "inconclusive") if each in verdicts), "")
     verdict = worst or ("passed" if "passed" in verdicts else "skipped")
-    return ProofCell(verdict, MARKS[verdict], f"{verdicts.count('passed')}/{len(verdicts)}")
+    skipped = verdicts.count("skipped") if verdict == "passed" else 0
+    counted = f"{verdicts.count('passed')}/{len(verdicts)}"
+    return ProofCell(
+        verdict, MARKS[verdict], f"{counted}, {skipped} skipped" if skipped else counted
+    )

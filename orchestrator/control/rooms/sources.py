@@ -159,7 +159,7 @@ def _show_grant(grant: Grant, private: Collection[str]) -> AllowedLine:
 
 def _build_source_removal(url: str) -> Removal:
     told = (
-        f"{url} is no source any more, and its secret is sent there no more. Its host stays "
+        f"{url} will be no source any more, and its secret will not be sent there. Its host stays "
         "allowed, and servers made of it stay."
     )
     return _build_removal(_name_id("source", url), url, "/sources/remove", {"url": url}, told)
@@ -167,7 +167,7 @@ def _build_source_removal(url: str) -> Removal:
 
 def _build_grant_removal(grant: Grant) -> Removal:
     what = f"{grant.kind} {grant.origin}"
-    told = f"{grant.origin} is allowed no more. What needs it asks you again."
+    told = f"{grant.origin} will no longer be allowed. What needs it will fail or ask you again."
     fields = {"origin": grant.origin, "kind": grant.kind}
     return _build_removal(_name_id("grant", what), grant.origin, "/grants/remove", fields, told)
 

@@ -253,6 +253,8 @@ def test_the_page_shows_it_as_text_and_allows_it_with_the_pin_alone(
         assert not is_met(consents, waiting)
     assert plane.ask("POST", path, json={"pin": PIN, "digest": digest}).status_code == 200
     assert is_met(consents, waiting)
+    assert store.jobs.get("j1").state == "queued"
+    assert "Waiting for you (0)" in render_panels(store)["waiting"]
 
 
 def test_a_job_that_waits_for_code_alone_is_not_the_persons(store: Store) -> None:

@@ -171,7 +171,9 @@ def test_a_result_of_a_server_on_probation_can_be_marked_wrong(
     enter(page, "/rooms/servers/dns?tool=list_zones")
     page.locator("#definition summary").click()
     uses = page.locator("#uses")
-    uses.get_by_role("button", name="Mark wrong").click()
+    uses.get_by_text("Mark wrong").click()
+    uses.get_by_label("What is wrong").fill("it left one out")
+    uses.get_by_role("button", name="Mark it wrong").click()
     expect(uses).to_contain_text("marked wrong")
     expect(page.locator("#definition")).to_have_attribute("open", "")
     assert store.calls.get("c1").disputed

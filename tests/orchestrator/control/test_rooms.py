@@ -154,6 +154,13 @@ def test_every_part_of_a_room_is_rendered_empty_and_full(settings: Settings, sto
             assert "cannot be shown" not in "".join(parts.values())
 
 
+def test_where_no_pin_is_set_every_room_says_so(settings: Settings, store: Store) -> None:
+    told = "No PIN is set"
+    assert told not in render_panels(store, Place(), settings)["freeze"]
+    settings.pin.unlink()
+    assert told in render_panels(store, Place(), settings)["freeze"]
+
+
 def test_names_of_secrets_are_listed_and_values_never(settings: Settings, store: Store) -> None:
     open_vault(settings).put("dns", "token", Secret("the-value-of-it"))
     html = "".join(render_panels(store, Place("sources"), settings).values())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import time
 from dataclasses import replace
+from html import unescape
 from typing import Any
 
 import psutil
@@ -15,7 +18,7 @@ from orchestrator.control.rooms.place import Place
 from orchestrator.control.runs import MAX_RUNS
 from registry.jobs.model_usage import ModelCall
 from registry.models import Job, Process
-from registry.needs import AnswerNeed
+from registry.needs import AnswerNeed, HostNeed
 from registry.store import Store
 from tests.orchestrator.plane import Plane
 
@@ -71,6 +74,31 @@ def test_a_run_shows_its_task_calls_time_cost_and_answer(store: Store) -> None:
         assert told in html
 
 
+def test_a_run_that_ended_says_how_it_is_done_at_the_terminal(store: Store) -> None:
+    hostile = {**STEP, "arguments": {"name": "'; rm -rf ~ #\u202e"}}
+    html = shown(store, run(), run("j2", {**CALLED, "steps": [hostile]}))
+    assert html.count("Show me how") == 2
+    assert "toolwright call dns.list_zones &#39;{&#34;page&#34;: 1}&#39;" in html
+    texts = [each.partition("</pre>")[0] for each in html.split("<pre>")[1:]]
+    (command,) = (unescape(each) for each in texts if "toolwright" in each and "rm -rf" in each)
+    words = shlex.split(command)
+    assert words[:3] == ["toolwright", "call", "dns.list_zones"]
+    assert json.loads(words[3]) == hostile["arguments"]
+    assert "\u202e" not in html
+
+
+def test_a_run_that_waits_for_a_person_has_the_button_that_lets_it_go_on(store: Store) -> None:
+    store.jobs.create(Job("j3", "do", {"task": "list lifts"}, created=1.0, updated=1.0))
+    claimed = store.jobs.claim("j3", "w", 1.0)
+    assert claimed is not None
+    need = HostNeed("127.0.0.1:80")
+    store.drafts.park_job("j3", claimed.attempt, {}, 2.0, "waits for a host", need)
+    html = render_panels(store, Place("ask"))["runs"]
+    assert "127.0.0.1:80" in html
+    assert 'data-post="/jobs/j3/allow"' in html
+    assert "Show me how" not in html
+
+
 def test_a_run_that_has_not_ended_cannot_be_done_again(store: Store) -> None:
     html = shown(store, run(state="queued", result=None))
     assert "queued" in html
@@ -101,7 +129,7 @@ def test_a_run_whose_steps_are_of_another_form_is_shown_all_the_same(
 def test_long_answers_and_many_runs_are_cut(store: Store) -> None:
     long = {**CALLED, "result": {"content": [{"type": "text", "text": "x" * 100_000}]}}
     html = shown(store, *(run(f"j{n}", {**long, "steps": [STEP] * 500}) for n in range(15)))
-    assert html.count("<details") == MAX_RUNS
+    assert html.count('class="run"') == MAX_RUNS
     assert len(html) < 150_000
     assert "runs" in render_panels(store, Place("ask"))
 

@@ -272,6 +272,17 @@ def test_a_malformed_task_makes_no_job(plane: Plane, store: Store, body: dict[st
     assert store.jobs.find() == ()
 
 
+def test_a_server_is_ordered_by_the_address_of_its_api(plane: Plane, store: Store) -> None:
+    store.processes.register(Process("w", os.getpid(), _started(), "serve", 0.0, 0.0))
+    order = {"source": "https://a.test/openapi.json"}
+    answer = plane.ask("POST", "/servers", json={**order, "name": "", "files": "typed"})
+    job = store.jobs.get(answer.json()["job"])
+    assert (job.kind, job.state, dict(job.request)) == ("forge", "queued", order)
+    for body in ({}, {"source": " "}, {"source": "x" * 2001}, {**order, "name": "x" * 101}):
+        assert plane.ask("POST", "/servers", json=body).status_code == 400
+    assert len(store.jobs.find()) == 1
+
+
 def test_what_happened_is_found_by_a_text_in_it(plane: Plane, waiting: Approval) -> None:
     found = plane.ask("GET", "/search", params={"text": waiting.id.upper()}).json()["found"]
     assert [line.split()[2] for line in found] == ["approval.pending"]
