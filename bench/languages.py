@@ -42,7 +42,7 @@ brandfetch|logo and colours of a company|Logo und Farben eines Unternehmens|logo
 CribbageScorer|score my cribbage hand|Zähle die Punkte meiner Cribbage-Karten|Cuenta los puntos de mi mano de cribbage|Compte les points de ma main de cribbage|计算我的克里比奇牌得分
 seoanalysis|improve the SEO of my website|Verbessere das SEO meiner Website|Mejora el SEO de mi sitio web|Améliore le SEO de mon site web|改进我网站的搜索引擎优化
 VideoSummarizeTool|summarise a YouTube video|Fasse ein YouTube-Video zusammen|Resume un vídeo de YouTube|Résume une vidéo YouTube|总结一个YouTube视频
-""".strip()  # noqa: E501, RUF001
+""".strip()  # noqa: E501
 DRAWN = """
 294|Find the lyrics to the song 'Bohemian Rhapsody' by Queen.|Finde den Liedtext zu 'Bohemian Rhapsody' von Queen.|Encuentra la letra de la canción 'Bohemian Rhapsody' de Queen.|Trouve les paroles de la chanson « Bohemian Rhapsody » de Queen.|查找皇后乐队的歌曲《波西米亚狂想曲》的歌词
 78|Get the average temperature in Austin for the next 3 days in Celsius.|Gib mir die durchschnittliche Temperatur in Austin für die nächsten 3 Tage in Celsius.|Dame la temperatura media en Austin para los próximos 3 días en grados Celsius.|Donne-moi la température moyenne à Austin pour les 3 prochains jours en Celsius.|获取奥斯汀未来三天的平均气温，用摄氏度
