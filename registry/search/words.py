@@ -95,7 +95,7 @@ class SearchQuery:
 def parse_query(text: str) -> SearchQuery:
     """Parse a task. Any text is valid; words consist of letters and digits only."""
     said = split_words(text[:MAX_TASK])
-    reading = read_task(said, _ENGLISH)
+    reading = read_task(_list_whole_words(text), _ENGLISH)
     terms: dict[str, SearchTerm] = {}
     for word in (*said, *(piece for piece in reading.meanings if piece not in said)):
         if word not in STOP_WORDS and word not in reading.silent:
@@ -108,7 +108,7 @@ def parse_query(text: str) -> SearchQuery:
 
 def write_english(text: str) -> str:
     """A task in English as far as its words are known; an English one is returned unchanged."""
-    said = split_words(text[:MAX_TASK])
+    said = _list_whole_words(text)
     reading = read_task(said, _ENGLISH)
     if not reading.meanings:
         return text
@@ -119,6 +119,10 @@ def write_english(text: str) -> str:
         elif word not in reading.silent:
             told |= dict.fromkeys(reading.meanings.get(word, (word,)))
     return " ".join(told)
+
+
+def _list_whole_words(text: str) -> list[str]:
+    return _WORD.findall(text[:MAX_TASK].lower().replace(_DOT, ""))
 
 
 def _read_pieces(run: str, reading: Reading) -> Iterable[str]:
