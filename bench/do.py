@@ -150,12 +150,8 @@ def answer_question(doing: Doing, value: Mapping[str, Any]) -> dict[str, Any] | 
         for name, given in wanted:
             tool = next((each for each in offered if is_meant(doing, name, each)), "")
             if tool:
-                literal = "$ref" not in json.dumps(given)
-                return {
-                    "question": named,
-                    "tool": tool,
-                    **({"arguments": given} if literal else {}),
-                }
+                more = {} if "$ref" in json.dumps(given) else {"arguments": given}
+                return {"question": named, "tool": tool, **more}
         return {"question": named, "tool": "none"} if doing.kind == "forge" else None
     if question["kind"] == "plan":
         steps = [{**each, "after": list(each["after"])} for each in doing.plan]

@@ -17,7 +17,7 @@ from registry.search.encoder import SentenceEncoder
 from registry.search.index import MAX_COMPARED, MAX_NEAREST, build_document
 from registry.search.postings import Postings, SearchDocument
 from registry.search.vectors import Likeness, describe_tool, turn_vector
-from registry.search.words import parse_query, split_words, stem_word
+from registry.search.words import parse_query, split_words, stem_word, write_english
 
 FIELDS = "4.0, 2.0, 1.0"
 """Weights of name, description and parameters in plain FTS5."""
@@ -142,7 +142,7 @@ def encode_tasks(
         kept = np.load(path)
         known = dict(zip(map(str, kept["tasks"]), kept["v"], strict=True))
     new = [task for task in dict.fromkeys(tasks) if task not in known]
-    known |= {task: encoder.encode(task[:MAX_COMPARED]) for task in new}
+    known |= {task: encoder.encode(write_english(task)[:MAX_COMPARED]) for task in new}
     if path and new:
         np.savez(path, tasks=np.array(list(known)), v=np.stack(list(known.values())))
     return known

@@ -1,6 +1,6 @@
 """Fits how sure the search is of its first match, and prints what that is worth on other pools.
 
-    python -m bench.routing [--data DIRECTORY] [--queries 160] [--words | --unseen] [--cache DIR]
+    python -m bench.routing [--data DIRECTORY] [--queries 160] [--words] [--unseen] [--cache DIR]
 
 Asks at most `--queries` tasks of each pool and arm of the routing benchmark (see `bench.search`):
 with the right tools in the registry and without them. Prints hit@k beside that of plain FTS5, AUROC
@@ -9,16 +9,17 @@ that nothing fits, each pool judged by a fit of the others, how well a margin te
 match from a wrong one, and the weights of a fit of all, which stand in
 `registry/search/calibration.py`. `--words` leaves the vectors out; without it the extra `semantic`
 is needed, and `--cache` keeps them for the next run.
-`--unseen` turns the tasks of a pool by a matrix fitted on the others; the shipped one has seen
-them.
+`--unseen` asks each pool with what was learned of the others: the matrix that turns its tasks, and
+how usual words are. What is shipped has seen all of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,11 @@ import numpy as np
 
 from bench.adapter import POOLS, load_pools
 from bench.adapter import fit as fit_adapter
+from bench.background import POOLS as USUAL
+from bench.background import measure_background
 from bench.pools import PlainSearch, Pool, encode_tasks
 from bench.search import DATA, Question, questions
+from registry.search.background import load_background
 from registry.search.calibration import MEANING, MatchEvidence, measure_margin
 from registry.search.encoder import SentenceEncoder, load_encoder
 from registry.search.index import MAX_RANKED, weigh_task
@@ -58,27 +62,42 @@ class Asked:
         return self.fits and bool(self.ranked) and self.ranked[0] in self.gold
 
 
+@dataclass(frozen=True)
+class Learned:
+    """What a pool is asked with: how its tasks are turned, and how usual words are."""
+
+    turn: Callable[[Any], Any] = turn_vector
+    background: Mapping[str, float] = field(default_factory=load_background)
+
+
 def ask(
     data: Path,
     asked: Sequence[Question],
     encoder: SentenceEncoder | None,
-    cache: Path | None,
+    cache: Path,
     unseen: bool = False,
 ) -> list[Asked]:
-    """`unseen`: a task of a pool is turned by a matrix that was fitted on the other pools."""
-    pools = {each.pool for each in asked}
+    """`unseen`: nothing that a pool is asked with was learned from that pool."""
+    names = list(dict.fromkeys(each.pool for each in asked))
     answers: list[Asked] = []
     vectors = encode_tasks(encoder, [each.q for each in asked], cache) if encoder else {}
-    turn: Callable[[Any], Any] = turn_vector
-    for name in dict.fromkeys(each.pool for each in asked):
+    fitting = [name for name in POOLS if name in names]
+    fits = (
+        dict(zip(fitting, load_pools(data, fitting, cache), strict=True))
+        if unseen and encoder
+        else {}
+    )
+    for name in names:
         pool = Pool(data, name, encoder, cache)
         plain = PlainSearch(pool.rows)
         group = [each for each in asked if each.pool == name]
-        if encoder and unseen:
-            others = [other for other in POOLS if other != name and other in pools]
-            matrix = fit_adapter(list(load_pools(data, others, cache)))
-            turn = partial(_turn, matrix)
-        answers += [_ask(pool, plain, each, vectors.get(each.q), turn) for each in group]
+        learned = Learned()
+        if unseen:
+            others = [other for other in USUAL if other != name and other in names]
+            fitted = [known for other, known in fits.items() if other != name]
+            turn = partial(_turn, fit_adapter(fitted)) if encoder else turn_vector
+            learned = Learned(turn, measure_background(data, others))
+        answers += [_ask(pool, plain, each, vectors.get(each.q), learned) for each in group]
         print(f"asked {name}: {len(group)}", flush=True)
     return answers
 
@@ -89,16 +108,13 @@ def _turn(matrix: Any, vector: Any) -> Any:
 
 
 def _ask(
-    pool: Pool,
-    plain: PlainSearch,
-    question: Question,
-    vector: Any,
-    turn: Callable[[Any], Any],
+    pool: Pool, plain: PlainSearch, question: Question, vector: Any, learned: Learned
 ) -> Asked:
     without = {pool.get_key(id) for id in question.without}
     postings = pool.index_tools(question.tools)
-    likeness = None if vector is None else pool.compare(vector, question.tools, turn)
-    weighed = weigh_task(question.q, postings, likeness, MAX_RANKED + len(without), without)
+    likeness = None if vector is None else pool.compare(vector, question.tools, learned.turn)
+    most = MAX_RANKED + len(without)
+    weighed = weigh_task(question.q, postings, likeness, most, without, learned.background)
     by_fts5 = plain.find(question.q, DEEP + len(without), question.tools)
     return Asked(
         question.pool,
@@ -193,9 +209,9 @@ def print_report(asked: Sequence[Asked], names: Sequence[str]) -> None:
             if len(right) and len(none):
                 told[f"{size} AUROC"][pool] = measure_auroc(right, none)
             for what, ahead in AHEAD.items():
-                by = [np.array([ahead(e) for e in fitting if e.is_right == ok]) for ok in (1, 0)]
-                if all(map(len, by)):
-                    told[f"{size} {what} AUROC"][pool] = measure_auroc(*by)
+                gaps = [np.array([ahead(e) for e in fitting if e.is_right == ok]) for ok in (1, 0)]
+                if all(map(len, gaps)):
+                    told[f"{size} {what} AUROC"][pool] = measure_auroc(*gaps)
     print("measure".ljust(20), "macro", *(pool.rjust(10) for pool in pools))
     for name, by in told.items():
         shown = (f"{by[pool]:10.3f}" if pool in by else " " * 10 for pool in pools)
@@ -204,13 +220,17 @@ def print_report(asked: Sequence[Asked], names: Sequence[str]) -> None:
     print(f'"intercept": {whole.intercept:.4f},')
     for name, weight in zip(names, whole.weights, strict=True):
         print(f'"{name}": {weight:.4f},')
-    likely = _estimate(whole, asked, names)
+    print_bars(asked, _estimate(whole, asked, names))
+
+
+def print_bars(asked: Sequence[Asked], likely: Any) -> None:
+    """What becomes of the tasks where a tool is taken from a probability on."""
     for bar in (0.1, 0.28, 0.5, 0.7, 0.9):
         for size in ("small", "full"):
             sized = [(p, each) for p, each in zip(likely, asked, strict=True) if each.size == size]
-            fitting = [(p >= bar, each.is_right) for p, each in sized if each.fits]
-            right = np.mean([sure and ok for sure, ok in fitting])
-            wrong = np.mean([sure and not ok for sure, ok in fitting])
+            taken = [(p >= bar, each.is_right) for p, each in sized if each.fits]
+            right = np.mean([sure and ok for sure, ok in taken])
+            wrong = np.mean([sure and not ok for sure, ok in taken])
             false = np.mean([p >= bar for p, each in sized if not each.fits])
             print(f"P >= {bar} {size}: right {right:.3f} wrong {wrong:.3f} false {false:.3f}")
 
@@ -232,7 +252,9 @@ def main() -> None:
     names = [
         each.name for each in fields(MatchEvidence) if not args.words or each.name not in MEANING
     ]
-    print_report(ask(args.data, asked, encoder, args.cache, args.unseen), names)
+    with tempfile.TemporaryDirectory() as scratch:
+        cache = args.cache or Path(scratch)
+        print_report(ask(args.data, asked, encoder, cache, args.unseen), names)
 
 
 if __name__ == "__main__":

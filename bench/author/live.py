@@ -101,12 +101,12 @@ async def _connect_sampled(app: App, environment: Mapping[str, str]) -> AsyncIte
     base, model, key = (environment.get(name) for name in ENDPOINT)
     async with openai.AsyncOpenAI(base_url=base, api_key=key or "none") as endpoint:
 
-        async def sample(context: Any, asked: types.CreateMessageRequestParams) -> Any:
-            told = [("system", asked.system_prompt or "")]
-            told += [(each.role, _read_text(each.content)) for each in asked.messages]
+        async def sample(context: Any, params: types.CreateMessageRequestParams) -> Any:
+            told = [("system", params.system_prompt or "")]
+            told += [(each.role, _read_text(each.content)) for each in params.messages]
             messages: Any = [{"role": role, "content": text} for role, text in told if text]
             said = await endpoint.chat.completions.create(
-                model=model or "", messages=messages, max_completion_tokens=asked.max_tokens
+                model=model or "", messages=messages, max_completion_tokens=params.max_tokens
             )
             choice = said.choices[0]
             content = types.TextContent(type="text", text=choice.message.content or "")

@@ -19,6 +19,7 @@ from registry.database.audit_chain import Repository
 from registry.database.engine import Database
 from registry.models import CALLABLE, Bands, Entry, Judgement, RegisteredTool, Route, ToolMatch
 from registry.search import examples
+from registry.search.background import load_background
 from registry.search.calibration import (
     MatchEvidence,
     Ranked,
@@ -56,6 +57,7 @@ from registry.search.words import (
     parse_query,
     split_words,
     stem_word,
+    write_english,
 )
 
 MAX_TERMS = 40
@@ -230,7 +232,9 @@ class SearchIndex(Repository):
         encoder = load_encoder()
         if encoder is None:
             return None
-        return self._vectors.compare(encoder.encode(task[:MAX_COMPARED]), MAX_NEAREST)
+        return self._vectors.compare(
+            encoder.encode(write_english(task)[:MAX_COMPARED]), MAX_NEAREST
+        )
 
 
 def weigh_task(
@@ -239,10 +243,15 @@ def weigh_task(
     likeness: Likeness | None,
     most: int = MAX_RANKED,
     without: Collection[tuple[str, str]] = (),
+    background: Mapping[str, float] | None = None,
 ) -> Weighed:
-    """The tools that a task may mean, best first, and what is seen of the first. Pure."""
+    """The tools that a task may mean, best first, and what is seen of the first. Pure.
+
+    `background` is how usual words are; None: as the table of this package has it.
+    """
     query = parse_query(task)
-    registry = count_terms(postings, query)
+    usual = load_background() if background is None else background
+    registry = count_terms(postings, query, usual)
     query = replace(query, terms=registry.select_rarest(query.terms, MAX_TERMS))
     ranked = _rank(query, registry, postings, likeness, most)
     if without:

@@ -22,7 +22,8 @@ change with every server, and with them the order of tools that have nothing to 
 """
 UNSEEN_TOOLS = 100
 """Tools imagined beside those there are, so that in a registry of one server, which is all about
-zones, "zone" still counts beside a word that one tool happens to use.
+zones, "zone" still counts beside a word that one tool happens to use. They have the words that
+public tools usually have.
 """
 WEAK = 0.6
 """Weight of a filler word, relative to another word."""
@@ -48,15 +49,19 @@ READS_ONLY = 0.85
 
 @dataclass(frozen=True)
 class TermStatistics:
-    """The number of tools, and of those that contain each stem of the task's words."""
+    """The number of tools, of those that contain each stem of the task's words, and the shares of
+    usual stems in public tools.
+    """
 
     size: int
     having: Mapping[str, int]
+    background: Mapping[str, float]
 
     def weigh_term(self, term: SearchTerm) -> float:
         """The weight of a word by its rarity (as idf); a verb counts as often as its intent."""
-        having = max(self.having[word] for word in term.spellings)
-        told = log(1 + (self.size - having + UNSEEN_TOOLS + 0.5) / (having + 0.5))
+        unseen = UNSEEN_TOOLS * self.background.get(stem_word(term.word), 0.0)
+        having = max(self.having[word] for word in term.spellings) + unseen
+        told = log(1 + (self.size + UNSEEN_TOOLS - having + 0.5) / (having + 0.5))
         return told * (WEAK if term.is_weak else 1.0)
 
     def has_term(self, term: SearchTerm) -> bool:
@@ -71,11 +76,13 @@ class TermStatistics:
         return not counts, min(counts, default=0), term.word
 
 
-def count_terms(postings: Postings, query: SearchQuery) -> TermStatistics:
+def count_terms(
+    postings: Postings, query: SearchQuery, background: Mapping[str, float]
+) -> TermStatistics:
     """How often the task's words occur."""
     words = dict.fromkeys(word for term in query.terms for word in term.spellings)
     having = {word: postings.count_documents(stem_word(word)) for word in words}
-    return TermStatistics(len(postings), having)
+    return TermStatistics(len(postings), having, background)
 
 
 def weigh_terms(
@@ -92,12 +99,14 @@ def weigh_terms(
 
 def _list_stems(term: SearchTerm, related: bool) -> Iterable[tuple[str, float]]:
     credits: dict[str, float] = {}
+    own = (term.word, *term.english)
     for word in term.spellings:
-        credit = 1.0 if word == term.word else INSTEAD if word == term.intent else MANY
+        credit = 1.0 if word in own else INSTEAD if word == term.intent else MANY
         credits.setdefault(stem_word(word), credit)
     if related and not term.is_weak:
-        for stem, credit in find_related(stem_word(term.word)):
-            credits.setdefault(stem, credit)
+        for word in own:
+            for stem, credit in find_related(stem_word(word)):
+                credits.setdefault(stem, credit)
     return credits.items()
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+from registry.search.languages import Reading, has_chinese, read_task
 from sandbox.bundle.apispec import Access
 
 MOST_REMEMBERED = 20_000
@@ -45,7 +46,9 @@ LIST = "list"
 
 # Not by stem: a setting is not set, a listing may be of houses.
 _CLASS = {verb: name for name, verbs in VERBS.items() for verb in verbs.split()}
+_ENGLISH = STOP_WORDS | WEAK_WORDS | frozenset(_CLASS) | EACH | QUESTIONS
 _WORD = re.compile(r"[^\W_]+")
+_LATIN = re.compile(r"[a-z0-9]+")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _DIGITS = re.compile(r"\d+|\D+")
 _DOT = "\u0307"
@@ -57,12 +60,13 @@ class SearchTerm:
     """A word of a task, and the synonyms that a tool may use.
 
     `intent` stands for all verbs of the word's intent; `many` is True for words such as "every",
-    which names express by "list".
+    which names express by "list". `english` is what a word of another language may mean.
     """
 
     word: str
     intent: str | None = None
     many: bool = False
+    english: tuple[str, ...] = ()
 
     @property
     def is_weak(self) -> bool:
@@ -72,7 +76,7 @@ class SearchTerm:
     def spellings(self) -> tuple[str, ...]:
         """The word and its synonyms, which are searched for."""
         instead = (self.intent, LIST if self.many else None)
-        return (self.word, *(word for word in instead if word))
+        return (self.word, *self.english, *(word for word in instead if word))
 
 
 @dataclass(frozen=True)
@@ -91,12 +95,42 @@ class SearchQuery:
 def parse_query(text: str) -> SearchQuery:
     """Parse a task. Any text is valid; words consist of letters and digits only."""
     said = split_words(text[:MAX_TASK])
+    reading = read_task(_list_whole_words(text), _ENGLISH)
     terms: dict[str, SearchTerm] = {}
-    for word in said:
-        if word not in STOP_WORDS:
+    for word in (*said, *(piece for piece in reading.meanings if piece not in said)):
+        if word not in STOP_WORDS and word not in reading.silent:
             many = word in EACH and LIST not in said
-            terms.setdefault(stem_word(word), SearchTerm(word, find_intent(word), many))
+            told = reading.meanings.get(word, ())
+            intent = next(filter(None, map(find_intent, (word, *told))), None)
+            terms.setdefault(stem_word(word), SearchTerm(word, intent, many, told))
     return SearchQuery(tuple(terms.values()), frozenset(_inflect_words(said)), _detect_access(said))
+
+
+def write_english(text: str) -> str:
+    """A task in English as far as its words are known; an English one is returned unchanged."""
+    said = _list_whole_words(text)
+    reading = read_task(said, _ENGLISH)
+    if not reading.meanings:
+        return text
+    told: dict[str, None] = {}
+    for word in said:
+        if has_chinese(word):
+            told |= dict.fromkeys(_read_pieces(word, reading))
+        elif word not in reading.silent:
+            told |= dict.fromkeys(reading.meanings.get(word, (word,)))
+    return " ".join(told)
+
+
+def _list_whole_words(text: str) -> list[str]:
+    return _WORD.findall(text[:MAX_TASK].lower().replace(_DOT, ""))
+
+
+def _read_pieces(run: str, reading: Reading) -> Iterable[str]:
+    """What the pieces of a run with Chinese in it mean, and its Latin words."""
+    for piece, words in reading.meanings.items():
+        if piece in run:
+            yield from words
+    yield from _LATIN.findall(run)
 
 
 def measure_likeness(one: str, other: str) -> float:

@@ -318,7 +318,8 @@ def test_many_tools_of_one_name_and_text_leave_places_to_others(store: Store) ->
     berths = tool("list_berths", "List the free berths of a harbour.")
     for name in ("anna", "bert", "carl", "dora", "emil", "fred"):
         store.servers.publish(entry(name, 1, berths, title="X"), now=1.0)
-    store.servers.publish(entry("plan", 1, tool("berths_list", "Berths of a harbour.")), now=1.0)
+    near = tool("berths_list", "Berths that a harbour has in each of the months of a year.")
+    store.servers.publish(entry("plan", 1, near), now=1.0)
     found = [match.entry for match in store.search.find_tools("list berths of the harbour", k=9)]
     # Two servers of one API are a choice, and neither is hidden.
     assert found[:2] == ["anna", "bert"]

@@ -1,5 +1,7 @@
 """Free minutes of a day, of a composite over a calendar."""
 
+from typing import Any
+
 from bench.author.asking.service import (
     Service,
     Variant,
@@ -46,7 +48,9 @@ TOOLS = [
 ]
 
 
-def world(user, start, end, *events, bare=(), busy=False):
+def world(
+    user: Any, start: Any, end: Any, *events: Any, bare: Any = (), busy: Any = False
+) -> World:
     """A day with events: (from, to, answer), in minutes."""
     day, zone = "2027-06-01", "Europe/Rome"
     listed = [{"from_minute": a, "to_minute": b, "answer": answer} for a, b, answer in events]

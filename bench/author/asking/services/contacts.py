@@ -1,5 +1,7 @@
 """Contacts of a list, of a composite that writes."""
 
+from typing import Any
+
 from bench.author.asking.service import (
     Service,
     Variant,
@@ -49,7 +51,15 @@ TOOLS = [
 GROUPS = [(3, "Press"), (4, "Staff"), (5, "Guests"), (6, "Guests")]
 
 
-def world(email, group, found=(), groups=GROUPS, made=77, bare=(), busy=""):
+def world(
+    email: Any,
+    group: Any,
+    found: Any = (),
+    groups: Any = GROUPS,
+    made: Any = 77,
+    bare: Any = (),
+    busy: Any = "",
+) -> World:
     listed = [{"id": i, "name": name} for i, name in groups]
     told = {"contacts": [{"id": 1, "email": each} for each in found]}
     told = {key: value for key, value in told.items() if key not in bare}

@@ -1,5 +1,7 @@
 """Conversion of money, of an API with rates."""
 
+from typing import Any
+
 from bench.author.asking.service import (
     ASK_OBJECT,
     Service,
@@ -51,7 +53,9 @@ TOOLS = [
 RATES = {"USD": 1.25, "CHF": 0.8, "JPY": 160.0, "NOK": 12.5}
 
 
-def world(cents, source, target, day="2027-01-04", told=None, bare=()):
+def world(
+    cents: Any, source: Any, target: Any, day: Any = "2027-01-04", told: Any = None, bare: Any = ()
+) -> World:
     body = {"base": "EUR", "day": told or day, "rates": RATES}
     body = {key: value for key, value in body.items() if key not in bare}
     given = {"cents": cents, "source": source, "target": target, "day": day}

@@ -1,5 +1,6 @@
 """The cheapest hotel, of an API that is asked directly."""
 
+from typing import Any
 from urllib.parse import quote
 
 from bench.author.asking.service import (
@@ -57,7 +58,7 @@ TOOLS = [
 ]
 
 
-def world(city, nights, hotels, failing=(), nameless=()):
+def world(city: Any, nights: Any, hotels: Any, failing: Any = (), nameless: Any = ()) -> World:
     """A city with hotels: (id, name, cents for all nights)."""
     base = "https://hotels.test/hotels"
     listed = [{"id": i, "name": name} for i, name, _ in hotels]

@@ -1,5 +1,7 @@
 """Open issues of a person, of a composite over a tracker with GraphQL."""
 
+from typing import Any
+
 from bench.author.asking.service import Service, Variant, World, answer_call, build_schema
 
 CODE = '''"""Open issues."""
@@ -46,7 +48,7 @@ TOOLS = [
 ]
 
 
-def world(person, label, *pages, bare=False):
+def world(person: Any, label: Any, *pages: Any, bare: Any = False) -> World:
     """A person with pages of issues: (number, state, labels)."""
     answers = []
     for at, page in enumerate(pages):

@@ -1,5 +1,7 @@
 """Fines of a library's member, of a composite."""
 
+from typing import Any
+
 from bench.author.asking.service import (
     Service,
     Variant,
@@ -50,7 +52,14 @@ TOOLS = [
 ]
 
 
-def world(member, today, loans, rules=(1, 20, 500), bare=(), busy=False):
+def world(
+    member: Any,
+    today: Any,
+    loans: Any,
+    rules: Any = (1, 20, 500),
+    bare: Any = (),
+    busy: Any = False,
+) -> World:
     """A member with loans: (title, due, returned)."""
     told = dict(zip(("free_days", "cents_per_day", "most_cents"), rules, strict=True))
     told = {key: value for key, value in told.items() if key not in bare}

@@ -1,5 +1,7 @@
 """Where a parcel is, of a composite over two tools of a carrier."""
 
+from typing import Any
+
 from bench.author.asking.service import (
     Service,
     Variant,
@@ -53,7 +55,7 @@ TOOLS = [
 ]
 
 
-def world(code, state, *pages):
+def world(code: Any, state: Any, *pages: Any) -> World:
     """A parcel whose events come in pages of (place, time)."""
     answers = [answer_call("parcel.get_parcel", {"code": code}, {"code": code, "state": state})]
     for at, page in enumerate(pages):

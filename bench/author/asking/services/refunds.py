@@ -1,5 +1,7 @@
 """A refund, of an API that writes."""
 
+from typing import Any
+
 from bench.author.asking.service import (
     ASK_OBJECT,
     Service,
@@ -58,7 +60,16 @@ TOOLS = [
 ]
 
 
-def world(payment, cents, amount, refunded, currency="EUR", made="re_1", status=201, known=None):
+def world(
+    payment: Any,
+    cents: Any,
+    amount: Any,
+    refunded: Any,
+    currency: Any = "EUR",
+    made: Any = "re_1",
+    status: Any = 201,
+    known: Any = None,
+) -> World:
     """A payment, and what the API answers to its refund."""
     body = {"id": payment, "amount": amount, "refunded": refunded, "currency": currency}
     asked = {"payment": payment, "amount": cents, "currency": currency}

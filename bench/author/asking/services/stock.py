@@ -1,5 +1,7 @@
 """What is in stock, of an API with pages."""
 
+from typing import Any
+
 from bench.author.asking.service import (
     ASK_OBJECT,
     Service,
@@ -56,7 +58,7 @@ TOOLS = [
 ]
 
 
-def world(article, *pages, failing=0, bare=()):
+def world(article: Any, *pages: Any, failing: Any = 0, bare: Any = ()) -> World:
     """An article with pages of levels: (warehouse, on hand, reserved)."""
     answers = []
     for at, page in enumerate(pages, 1):

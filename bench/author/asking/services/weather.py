@@ -1,5 +1,7 @@
 """The warmest hour of a day, of an API with times in UTC."""
 
+from typing import Any
+
 from bench.author.asking.service import (
     ASK_OBJECT,
     Service,
@@ -58,7 +60,9 @@ TOOLS = [
 ]
 
 
-def world(place, day, offset, hours, named=1, shown=True):
+def world(
+    place: Any, day: Any, offset: Any, hours: Any, named: Any = 1, shown: Any = True
+) -> World:
     """A place with hours: (UTC, kelvin)."""
     spot = {"name": place, "station": "s1", "utc_offset_minutes": offset}
     if not shown:
