@@ -118,6 +118,7 @@ def render_task_result(value: Mapping[str, Any]) -> Result:
     result = _TASK_RESULTS.get(str(value.get("state")), build_answer)(bare)
     if reading := value.get("reading"):
         note = f"{reading['tool']} was called with {_tell_reader(reading)}: {reading['arguments']}"
+        note += f" ({reading['named']})" if reading.get("named") else ""
         result["content"] = [_text(note), *result.get("content", [])]
     if lost := value.get("given_up"):
         note = f"{lost['tool']} failed ({lost['failure']}) after {lost['attempts']} attempts; "
