@@ -40,12 +40,8 @@ _NAMES = frozenset(
     {("name",), ("title",), ("label",), ("subject",), ("display", "name"), ("full", "name")}
 )
 _IDENTIFYING = frozenset("id uuid guid number no code key ref reference slug serial".split())
-_SAYING_LITTLE = (
-    w.READING_VERBS
-    | w.WRITING_VERBS
-    | w.MAKING
-    | frozenset((" ".join(VERBS.values()) + " all by id the a an of one detail info").split())
-)
+_VERBS = w.READING_VERBS | w.WRITING_VERBS | w.MAKING | frozenset(" ".join(VERBS.values()).split())
+_SAYING_LITTLE = frozenset("all by id the a an of one detail details info".split())
 _PAGING = frozenset("page offset cursor skip limit start after top per".split())
 _NAMING: frozenset[ValueKind] = frozenset({"name", "quoted"})
 _ALSO_NAMING: frozenset[ValueKind] = _NAMING | {"domain", "email"}
@@ -134,11 +130,16 @@ def _is_identity(wanted: Parameter) -> bool:
 def _find_noun(wanted: Parameter, target: ToolDefinition) -> tuple[str, ...]:
     """What the argument identifies: `zone` for `zone_id`, else what its tool is about."""
     if len(wanted.words) > 1 and wanted.words[-1] in _IDENTIFYING:
-        return _to_noun(wanted.words[:-1])
+        return tuple(map(to_singular, wanted.words[:-1]))
     return _to_noun(split_words(target.name))
 
 
 def _to_noun(words: Sequence[str]) -> tuple[str, ...]:
+    """A name's noun in the singular, without its verb, which stands first or last."""
+    if words and words[0] in _VERBS:
+        words = words[1:]
+    elif len(words) > 1 and words[-1] in _VERBS:
+        words = words[:-1]
     return tuple(to_singular(word) for word in words if word not in _SAYING_LITTLE)
 
 

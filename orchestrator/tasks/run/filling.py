@@ -143,7 +143,7 @@ class Filling:
         """The step with the id of what its words name, or the run with the read that finds it; None
         where nothing is to be looked up.
         """
-        if step.get("found_by") == "" or holds_reference(filled.known):
+        if holds_reference(filled.known):
             return None
         parts, server = self.context.parts, get_server(step["tool"])
         words = plain_words(step["task"])
@@ -153,8 +153,13 @@ class Filling:
         finding = find_done_list(state, step, named)
         if not finding:
             is_asked = not await asyncio.to_thread(may_look_up, parts, step, named)
-            if is_asked and self.context.quiet:
-                return None
+            if is_asked and (self.context.quiet or step.get("found_by") == ""):
+                # A name is no id: what is not looked up is asked for.
+                reading = read_by_name(filled.reading, named)
+                missing = (named.lookup.parameter,)
+                return await self._ask(
+                    state, step, tool, replace(filled, reading=reading, missing=missing)
+                )
             return insert_lookup(state, step, named, is_asked=is_asked)
         found = list_found(state, named, finding)
         more = count_more(state, step, named, found)
@@ -190,7 +195,7 @@ class Filling:
                 evidence=dict(filled.reading.evidence),
                 doubts=[*doubts, *describe_match(named, found, writes=writes)],
                 read_by=step.get("read_by") or RULES,
-                named=f"{name} is that of {row.name!r} in {named.tool}",
+                named=f"{name} is that of {named.said.text!r} in {named.tool}",
             )
         }
 
