@@ -73,7 +73,7 @@ def build_pending_result(approval: Approval, reason: str) -> Result:
 def _pending_answer(value: Mapping[str, Any]) -> Result:
     approval = value["approval"]
     text = (
-        f"Nothing was sent. {value['why']}: a person has to approve this exact request "
+        f"Nothing was sent ({value['why']}). A person has to approve this exact request "
         f"(approval {approval}):\n{_render_request(value)}\nTell the user that `toolwright approve "
         f"{approval}` or the control page decides it, then ask `status`.{_render_next(value)}"
     )
@@ -91,7 +91,7 @@ def _render_next(value: Mapping[str, Any]) -> str:
 def _tell_pending(value: Mapping[str, Any]) -> Result:
     approval = value["approval"]
     text = (
-        f"Nothing was sent. {value['why']}. This exact request waits for your decision "
+        f"Nothing was sent ({value['why']}). This exact request waits for your decision "
         f"(approval {approval}):\n{_render_request(value)}\n`toolwright approve {approval}` or the "
         f"control page decides it.{_render_next(value)}"
     )
@@ -137,8 +137,7 @@ def render_task_result(value: Mapping[str, Any], *, to_person: bool = False) -> 
     told = _TOLD_TO_PERSONS.get(state) if to_person else None
     result = (told or _TASK_RESULTS.get(state, build_answer))(bare)
     if reading := value.get("reading"):
-        note = f"{reading['tool']} was called with {_tell_reader(reading)}: {reading['arguments']}"
-        note += f" ({reading['named']})" if reading.get("named") else ""
+        note = _render_reading(reading, state)
         result["content"] = [_text(note), *result.get("content", [])]
     if lost := value.get("given_up"):
         note = f"{lost['tool']} failed ({lost['failure']}) after {lost['attempts']} attempts; "
@@ -146,6 +145,15 @@ def render_task_result(value: Mapping[str, Any], *, to_person: bool = False) -> 
         note += "`toolwright show` and `toolwright logs`" + (" tell more." if to_person else ".")
         result["content"] = [*result.get("content", []), _text(note)]
     return result
+
+
+def _render_reading(reading: Mapping[str, Any], state: str) -> str:
+    """With what a tool was called, or is to be called once a person approves it."""
+    done = "was called" if state in ("called", "answered") else "is to be called"
+    if reading["arguments"] == "{}":
+        return f"{reading['tool']} {done} without arguments."
+    named = f" ({reading['named']})" if reading.get("named") else ""
+    return f"{reading['tool']} {done} with {_tell_reader(reading)}: {reading['arguments']}{named}"
 
 
 def _tell_reader(reading: Mapping[str, Any]) -> str:
@@ -165,7 +173,8 @@ def list_called_tools(value: Any) -> tuple[str, ...]:
 
 def _suggested_result(value: Mapping[str, Any]) -> Result:
     if "nothing" in value:
-        return build_answer(dict(value), _NOTHING_ASKED)
+        pointing = "deictic" in value["nothing"]
+        return build_answer(dict(value), _NOTHING_MEANT if pointing else _NOTHING_ASKED)
     shown = {"candidates": value["candidates"], "none": "forge"}
     if "steps" in value:
         shown["steps"] = value["steps"]
@@ -200,6 +209,10 @@ _NOTHING_ASKED = (
     "The words ask for nothing that a tool could do, and nothing was done. To have something done, "
     "say what; or choose a tool with `tool`."
 )
+_NOTHING_MEANT = (
+    "It is not clear what the words point at, and nothing was done. Say by its name or id what is "
+    "meant; with `session` the same as before, words can point at that session's answers."
+)
 _NOTHING_CAN = (
     "No registered server can do this. Call `do` again with tool=none and a source (the API's URL "
     "or host; without one it asks for code), or call `forge`."
@@ -231,7 +244,8 @@ _TASK_RESULTS: Mapping[str, Callable[[Mapping[str, Any]], Result]] = {
 
 def _tell_suggested(value: Mapping[str, Any]) -> Result:
     if "nothing" in value:
-        return build_answer(dict(value), _NOTHING_ASKED_OF_YOU)
+        pointing = "deictic" in value["nothing"]
+        return build_answer(dict(value), _NOTHING_MEANT_BY if pointing else _NOTHING_ASKED_OF_YOU)
     return _suggested_result(value)
 
 
@@ -241,6 +255,10 @@ def _tell_wanting(value: Mapping[str, Any]) -> Result:
     )
 
 
+_NOTHING_MEANT_BY = (
+    "It is not clear what the words point at, and nothing was done. Say by its name or number what "
+    "is meant."
+)
 _NOTHING_ASKED_OF_YOU = (
     "The words ask for nothing that a tool could do, and nothing was done. Say what is to be done."
 )

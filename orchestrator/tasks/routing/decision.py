@@ -27,6 +27,7 @@ Reason = Literal[
     "remark",
     "creation",
     "uncertain_intent",
+    "deictic",
     "words_write",
     "no_candidate",
     "below_forge",
@@ -253,6 +254,9 @@ _EXTENDED: tuple[EntryState, ...] = ("active", "experimental")
 
 def _decide_missing(reason: Reason, intent: TaskIntent, same_api: str) -> Decision:
     """Nothing fits: a server is extended or made, once it is certain that it is wanted."""
+    if intent.reason == "deictic":
+        # Words that only point at something say nothing that a server could be made for.
+        return Decision("answer", ("deictic", reason))
     if not intent.certain:
         return Decision("choose", ("uncertain_intent", reason))
     if same_api:

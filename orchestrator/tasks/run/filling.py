@@ -82,6 +82,8 @@ class Filling:
         given = step.get("choice") == "given"
         if step.get("finds"):
             return {}
+        if step.get("repeats"):
+            return self._keep(state, step, known, dict.fromkeys(known, "memory"))
         if given and (known or step["task"].strip() == step["tool"]):
             return self._keep(state, step, known, dict.fromkeys(known, "given"))
         if known and step.get("read_by") and _fits(tool, known):

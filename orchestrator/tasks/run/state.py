@@ -27,7 +27,8 @@ class StepState(TypedDict, total=False):
     read them out of the task, "" where whoever asked gave tool and arguments. `shown`: a
     confirmation showed the call. `failed_tool` was tried for it before. `looks_up`: an id that the
     task says by a name may be looked up unasked; `found_by` is the step that finds it, `finds` the
-    one that a lookup is for, `named` says what was looked up. `end` is how it ended.
+    one that a lookup is for, `named` says what was looked up. `repeats`: its arguments
+    are those of an earlier call. `end` is how it ended.
     """
 
     id: str
@@ -54,6 +55,7 @@ class StepState(TypedDict, total=False):
     found_by: str
     finds: str
     named: str
+    repeats: bool
     read_by: str
     why: str
     shown: bool

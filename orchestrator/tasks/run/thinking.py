@@ -20,6 +20,7 @@ from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.planning.binding import bind_steps
 from orchestrator.tasks.planning.lookup import takes_pages
 from orchestrator.tasks.planning.parse import ANSWER, parse_plan
+from orchestrator.tasks.planning.split import find_order
 from orchestrator.tasks.reading.read import read_arguments
 from orchestrator.tasks.routing.decision import Candidate, Decision, Reason, decide
 from orchestrator.tasks.routing.intent import classify_task
@@ -96,7 +97,7 @@ def asks_for_more(request: Mapping[str, Any]) -> bool:
     """Whether a forge's task says what is to be done with the server, and not only that it is to be
     there.
     """
-    intent = classify_task(strip_addresses(str(request.get("task", ""))))
+    intent = classify_task(find_order(strip_addresses(str(request.get("task", "")))))
     return intent.kind == "command" and intent.certain
 
 
