@@ -148,12 +148,19 @@ def render_task_result(value: Mapping[str, Any], *, to_person: bool = False) -> 
 
 
 def _render_reading(reading: Mapping[str, Any], state: str) -> str:
-    """With what a tool was called, or is to be called once a person approves it."""
-    done = "was called" if state in ("called", "answered") else "is to be called"
+    """With what a tool was called, or would be: what waits or was refused was not called."""
+    done = _CALLED.get(state, "was to be called")
     if reading["arguments"] == "{}":
         return f"{reading['tool']} {done} without arguments."
     named = f" ({reading['named']})" if reading.get("named") else ""
     return f"{reading['tool']} {done} with {_tell_reader(reading)}: {reading['arguments']}{named}"
+
+
+_CALLED: Mapping[str, str] = {
+    "called": "was called",
+    "answered": "was called",
+    "pending": "is to be called",
+}
 
 
 def _tell_reader(reading: Mapping[str, Any]) -> str:

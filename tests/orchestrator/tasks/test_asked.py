@@ -95,6 +95,38 @@ PENDING = {
 }
 
 
+def test_a_write_that_waits_is_not_said_to_have_been_called() -> None:
+    read = {"tool": "films.rent", "model": "rules", "arguments": '{"film_id": "f-1"}'}
+    named = {**read, "named": "film_id is that of 'Metropolis' in films.list"}
+    notes = [
+        render_task_result({**value, "reading": reading})["content"][0]["text"]
+        for value, reading in (
+            (PENDING, named),
+            ({"state": "refused", "tool": "films.rent", "reason": "no"}, read),
+            ({"state": "answered", "result": {"content": []}, **CALLED}, read),
+            (
+                {"state": "answered", "result": {"content": []}, **CALLED},
+                {**read, "arguments": "{}"},
+            ),
+        )
+    ]
+    assert notes == [
+        'films.rent is to be called with what rules read out of the task: {"film_id": "f-1"} '
+        "(film_id is that of 'Metropolis' in films.list)",
+        'films.rent was to be called with what rules read out of the task: {"film_id": "f-1"}',
+        'films.rent was called with what rules read out of the task: {"film_id": "f-1"}',
+        "films.rent was called without arguments.",
+    ]
+
+
+CALLED: dict[str, Any] = {
+    "state": "answered",
+    "result": {"content": []},
+    "failure": None,
+    **dict.fromkeys(("call", "trust", "rule", "cause"), ""),
+}
+
+
 def test_words_for_a_person_speak_to_the_person_and_words_for_a_model_of_them() -> None:
     def tell(value: dict[str, Any], **reader: bool) -> str:
         return str(render_task_result(value, **reader)["content"][0]["text"])
