@@ -253,6 +253,9 @@ class Filling:
             f"{name} is read as {each.words!r}, out of what {each.tool} answered."
             for name, each in recalled.items()
         ]
+        said = " ".join(each.words for each in recalled.values())
+        unused = tuple(each for each in filled.reading.unused if each not in said)
+        reading = replace(filled.reading, unused=unused)
         return {
             "steps": change_step(
                 state,
@@ -261,7 +264,7 @@ class Filling:
                 origins={**filled.reading.origins, **dict.fromkeys(values, "memory")},
                 taken={**(step.get("taken") or {}), **sources},
                 evidence={name: each.words for name, each in recalled.items()},
-                doubts=[*list_doubts(filled.reading), *doubts],
+                doubts=[*list_doubts(reading), *doubts],
                 read_by=step.get("read_by") or RULES,
             )
         }
