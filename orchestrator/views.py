@@ -234,7 +234,9 @@ def _asking_result(value: Mapping[str, Any]) -> Result:
 def _render_question(value: Mapping[str, Any]) -> str:
     """A question and how it is answered, in one sentence each."""
     answer = json.dumps(value["answer_with"], ensure_ascii=False)
-    return f"{value['question']['text']} To go on, call `do` with {answer}"
+    text = str(value["question"]["text"])
+    between = "\n" if "\n" in text else " "
+    return f"{text}{between}To go on, call `do` with {answer}"
 
 
 _TASK_RESULTS: Mapping[str, Callable[[Mapping[str, Any]], Result]] = {

@@ -61,6 +61,9 @@ NOTHING_ASKED = frozenset({"advice", "remark"})
 DOUBTFUL = NOTHING_ASKED | {"uncertain_intent"}
 """Reasons for which only whoever asked can tell whether something is to be done."""
 
+_UNLIKELY = frozenset({"no_candidate", "below_forge"})
+"""Reasons for which none of the tools may be meant, but a public API."""
+
 
 @dataclass(frozen=True)
 class Preparing:
@@ -231,12 +234,13 @@ class Preparing:
             # A server was made for just this: whether another is to be made, who asked has to say.
             if chosen is not None and not (chosen.tool == questions.NONE and step.get("made")):
                 return _chosen(state, chosen.tool, {}, chosen.by)
+        unlikely = not candidates or bool(_UNLIKELY.intersection(step.get("reasons") or []))
         question = questions.build_choice(
             step["id"],
             step.get("rounds", 0),
             step["task"],
             candidates,
-            () if candidates else await asyncio.to_thread(describe_suggestions, step["task"]),
+            await asyncio.to_thread(describe_suggestions, step["task"]) if unlikely else (),
             step.get("failed_tool", ""),
         )
         answer = self.context.ask(question, state)

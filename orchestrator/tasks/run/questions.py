@@ -82,7 +82,14 @@ def build_choice(
         step,
         "\n".join((*tried, _ask_which(task, names), *_list_services(services))),
         {"task": _shorten(task), "candidates": shown},
-        _build_schema({"tool": {"enum": [*names, NONE]}, "arguments": {"type": "object"}}, "tool"),
+        # Where services are named too, it is likely that none of the tools does it.
+        _build_schema(
+            {
+                "tool": {"enum": [NONE, *names] if services else [*names, NONE]},
+                "arguments": {"type": "object"},
+            },
+            "tool",
+        ),
     )
 
 

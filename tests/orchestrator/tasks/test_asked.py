@@ -69,6 +69,18 @@ def test_a_tasks_own_marks_are_not_doubled(task: str) -> None:
     assert asked.startswith(f"Which tool does \u201c{task.rstrip('?.!')}\u201d? One of ")
 
 
+def test_where_services_may_be_meant_none_of_the_tools_comes_first() -> None:
+    names = [str(each["tool"]) for each in CANDIDATES[:2]]
+
+    def list_offered(services: tuple[str, ...]) -> list[str]:
+        asked = build_choice("s1", 0, "dns at hetzner", CANDIDATES[:2], services)
+        assert all(service in asked.text for service in services)
+        return list(asked.schema["properties"]["tool"]["enum"])
+
+    assert list_offered(()) == [*names, "none"]
+    assert list_offered(("Hetzner DNS",)) == ["none", *names]
+
+
 def test_the_rows_that_may_be_meant_are_named_with_what_tells_them_apart() -> None:
     missing = build_missing("s1", 0, "a.get", {"properties": {"id": {}}}, {}, ["id"], "")
     rows = [{"id": 3, "name": "Emma", "year": 1815}, {"id": 9, "name": "Emma", "year": 1996}]
