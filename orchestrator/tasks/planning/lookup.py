@@ -45,6 +45,23 @@ _SAYING_LITTLE = frozenset("all by id the a an of one detail details info".split
 _PAGING = frozenset("page offset cursor skip limit start after top per".split())
 _NAMING: frozenset[ValueKind] = frozenset({"name", "quoted"})
 _ALSO_NAMING: frozenset[ValueKind] = _NAMING | {"domain", "email"}
+_HEADS = frozenset(
+    "agreement archive award benefit board book budget calendar card chart club code committee "
+    "condition contract cost count critic dashboard data database day deadline desk detail "
+    "directory director directories event fair fee festival file folder form format group guide "
+    "guideline handbook history idea index industry info information instruction issue job journal "
+    "law ledger letter library line link list log machine management manager manual map market "
+    "meeting menu month name news newsletter night note notice number office option order overview "
+    "owner page paper party path period phase plan plate policy portal price problem procedure "
+    "process program programme project queue quote rate rating record register registry regulation "
+    "report request review role rule sale schedule season section sector service setting sheet "
+    "shop site size standard star statement statistic status store story summary survey system "
+    "table tax team template term time title total tracker training type union unit update value "
+    "week workflow year".split()
+)
+"""Nouns that make a compound of the thing before them, also where they have a capital: the employee
+Handbook is no employee.
+"""
 _ARTICLES = frozenset({"the", "a", "an"})
 _WORD = re.compile(r"[^\W_]+")
 _CLAUSE_END = re.compile(r"\s*(?:[.?!]\s*)?\Z")
@@ -205,7 +222,8 @@ def find_said_name(
     if len(values) == 1 and values[0].kind in _ALSO_NAMING:
         (value,) = values
         if all(value.start <= m.start() and m.end() <= value.end for m in unnamed):
-            return SaidName(str(value.value)[:MAX_NAME], value.kind in _NAMING)
+            text = str(value.value)[:MAX_NAME]
+            return SaidName(text, value.kind == "quoted" or _is_name(value.kind, text))
     elif any(value.kind not in _NAMING for value in values):
         return None
     start, end = unnamed[0].start(), unnamed[-1].end()
@@ -214,7 +232,8 @@ def find_said_name(
     before = split_words(rest[:start])[-1:]
     noun = _find_noun_of(target, parameter)
     behind = bool(before) and to_singular(before[0]) in noun
-    plain = text[:1].isupper() and behind and _CLAUSE_END.match(rest, end) is not None
+    ends = _CLAUSE_END.match(rest, end) is not None
+    plain = text[:1].isupper() and behind and ends and _is_name("name", text)
     return SaidName(text[:MAX_NAME], plain) if behind and len(text) <= MAX_NAME else None
 
 
@@ -235,7 +254,14 @@ def _take_read_name(values: Sequence[Value], reading: Reading, parameter: str) -
         return None
     if not kinds and parameter not in reading.doubtful:
         return None
-    return SaidName(value[:MAX_NAME], bool(kinds) and not reading.unused)
+    plain = kinds == {"quoted"} or (kinds == {"name"} and _is_name("name", value))
+    return SaidName(value[:MAX_NAME], plain and not reading.unused)
+
+
+def _is_name(kind: ValueKind, text: str) -> bool:
+    """Whether capital letters make a name: not where its last word is a thing's (`Handbook`)."""
+    words = split_words(text)
+    return kind == "name" and bool(words) and to_singular(words[-1]) not in _HEADS
 
 
 def _is_known(word: str, known: frozenset[str]) -> bool:

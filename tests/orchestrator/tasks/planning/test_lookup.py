@@ -124,6 +124,9 @@ def said(task: str, **reading: Any) -> SaidName | None:
         ("show the film Printer on fire", "Printer on fire", True),
         ("show the film metropolis", "metropolis", False),
         ("show the film metropolis please", "metropolis", False),
+        ("show the film Handbook", "Handbook", False),
+        ("show the film Industry Statistics", "Industry Statistics", False),
+        ("show the film 'Handbook'", "Handbook", True),
     ],
 )
 def test_what_stands_behind_the_thing_is_its_name(task: str, name: str, plain: bool) -> None:
@@ -146,6 +149,7 @@ def test_a_name_that_was_read_as_the_id_is_one_and_an_id_is_none() -> None:
         )
 
     assert read("Metropolis", "film Metropolis") == SaidName("Metropolis", True)
+    assert read("Handbook", "film Handbook") == SaidName("Handbook", False)
     assert read("Metropolis", "film id Metropolis") is None
     assert read("f-17", "film f-17") is None
 
