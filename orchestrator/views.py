@@ -71,13 +71,29 @@ def build_pending_result(approval: Approval, reason: str) -> Result:
 
 
 def _pending_answer(value: Mapping[str, Any]) -> Result:
-    approval, request = value["approval"], value["request"]
-    then = f" Then run {value['next']} goes on with what is left." if value.get("next") else ""
+    approval = value["approval"]
     text = (
-        f"Nothing was sent. {value['why']}: a person has to approve this exact request "
-        f"(approval {approval}):\n{request['method']} "
-        f"{request['url']}\nTell the user that `toolwright approve "
-        f"{approval}` or the control page decides it, then ask `status`.{then}"
+        f"Nothing was sent ({value['why']}). A person has to approve this exact request "
+        f"(approval {approval}):\n{_render_request(value)}\nTell the user that `toolwright approve "
+        f"{approval}` or the control page decides it, then ask `status`.{_render_next(value)}"
+    )
+    return build_answer(value, text)
+
+
+def _render_request(value: Mapping[str, Any]) -> str:
+    return f"{value['request']['method']} {value['request']['url']}"
+
+
+def _render_next(value: Mapping[str, Any]) -> str:
+    return f" Then run {value['next']} goes on with what is left." if value.get("next") else ""
+
+
+def _tell_pending(value: Mapping[str, Any]) -> Result:
+    approval = value["approval"]
+    text = (
+        f"Nothing was sent ({value['why']}). This exact request waits for your decision "
+        f"(approval {approval}):\n{_render_request(value)}\n`toolwright approve {approval}` or the "
+        f"control page decides it.{_render_next(value)}"
     )
     return build_answer(value, text)
 
@@ -112,18 +128,39 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def render_task_result(value: Mapping[str, Any]) -> Result:
-    """What a task run came to, of what its job keeps (`orchestrator.tasks.results`)."""
+def render_task_result(value: Mapping[str, Any], *, to_person: bool = False) -> Result:
+    """What a task run came to, of what its job keeps (`orchestrator.tasks.results`), in words for
+    a model, or for the person who reads them.
+    """
     bare = {name: part for name, part in value.items() if name not in ("reading", "given_up")}
-    result = _TASK_RESULTS.get(str(value.get("state")), build_answer)(bare)
+    state = str(value.get("state"))
+    told = _TOLD_TO_PERSONS.get(state) if to_person else None
+    result = (told or _TASK_RESULTS.get(state, build_answer))(bare)
     if reading := value.get("reading"):
-        note = f"{reading['tool']} was called with {_tell_reader(reading)}: {reading['arguments']}"
+        note = _render_reading(reading, state)
         result["content"] = [_text(note), *result.get("content", [])]
     if lost := value.get("given_up"):
         note = f"{lost['tool']} failed ({lost['failure']}) after {lost['attempts']} attempts; "
-        note += "a person should look at it: `toolwright show` and `toolwright logs`."
+        note += "" if to_person else "a person should look at it: "
+        note += "`toolwright show` and `toolwright logs`" + (" tell more." if to_person else ".")
         result["content"] = [*result.get("content", []), _text(note)]
     return result
+
+
+def _render_reading(reading: Mapping[str, Any], state: str) -> str:
+    """With what a tool was called, or would be: what waits or was refused was not called."""
+    done = _CALLED.get(state, "was to be called")
+    if reading["arguments"] == "{}":
+        return f"{reading['tool']} {done} without arguments."
+    named = f" ({reading['named']})" if reading.get("named") else ""
+    return f"{reading['tool']} {done} with {_tell_reader(reading)}: {reading['arguments']}{named}"
+
+
+_CALLED: Mapping[str, str] = {
+    "called": "was called",
+    "answered": "was called",
+    "pending": "is to be called",
+}
 
 
 def _tell_reader(reading: Mapping[str, Any]) -> str:
@@ -143,7 +180,8 @@ def list_called_tools(value: Any) -> tuple[str, ...]:
 
 def _suggested_result(value: Mapping[str, Any]) -> Result:
     if "nothing" in value:
-        return build_answer(dict(value), _NOTHING_ASKED)
+        pointing = "deictic" in value["nothing"]
+        return build_answer(dict(value), _NOTHING_MEANT if pointing else _NOTHING_ASKED)
     shown = {"candidates": value["candidates"], "none": "forge"}
     if "steps" in value:
         shown["steps"] = value["steps"]
@@ -178,6 +216,10 @@ _NOTHING_ASKED = (
     "The words ask for nothing that a tool could do, and nothing was done. To have something done, "
     "say what; or choose a tool with `tool`."
 )
+_NOTHING_MEANT = (
+    "It is not clear what the words point at, and nothing was done. Say by its name or id what is "
+    "meant; with `session` the same as before, words can point at that session's answers."
+)
 _NOTHING_CAN = (
     "No registered server can do this. Call `do` again with tool=none and a source (the API's URL "
     "or host; without one it asks for code), or call `forge`."
@@ -192,7 +234,9 @@ def _asking_result(value: Mapping[str, Any]) -> Result:
 def _render_question(value: Mapping[str, Any]) -> str:
     """A question and how it is answered, in one sentence each."""
     answer = json.dumps(value["answer_with"], ensure_ascii=False)
-    return f"{value['question']['text']} To go on, call `do` with {answer}"
+    text = str(value["question"]["text"])
+    between = "\n" if "\n" in text else " "
+    return f"{text}{between}To go on, call `do` with {answer}"
 
 
 _TASK_RESULTS: Mapping[str, Callable[[Mapping[str, Any]], Result]] = {
@@ -205,6 +249,34 @@ _TASK_RESULTS: Mapping[str, Callable[[Mapping[str, Any]], Result]] = {
     "misnamed": _misnamed_result,
     "wanting": _wanting_result,
 }
+
+
+def _tell_suggested(value: Mapping[str, Any]) -> Result:
+    if "nothing" in value:
+        pointing = "deictic" in value["nothing"]
+        return build_answer(dict(value), _NOTHING_MEANT_BY if pointing else _NOTHING_ASKED_OF_YOU)
+    return _suggested_result(value)
+
+
+def _tell_wanting(value: Mapping[str, Any]) -> Result:
+    return build_refusal(
+        f"{value['tool']} needs arguments, and {value['problem']}", inputSchema=value["inputSchema"]
+    )
+
+
+_NOTHING_MEANT_BY = (
+    "It is not clear what the words point at, and nothing was done. Say by its name or number what "
+    "is meant."
+)
+_NOTHING_ASKED_OF_YOU = (
+    "The words ask for nothing that a tool could do, and nothing was done. Say what is to be done."
+)
+_TOLD_TO_PERSONS: Mapping[str, Callable[[Mapping[str, Any]], Result]] = {
+    "suggested": _tell_suggested,
+    "pending": _tell_pending,
+    "wanting": _tell_wanting,
+}
+"""Where the words for a model speak of its tools, or of the person as somebody else."""
 
 
 def build_running_result(call: str, identity: str) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from forge.text import render_count
 from orchestrator.errors import OrchestratorError
 from registry.needs import OfferedService, ServiceDoubt, ServiceNeed
 
@@ -40,7 +41,7 @@ def describe_service(service: OfferedService) -> str:
     server = service.host or "no server"
     said = [
         f"{service.title} of {service.provider}: {server}",
-        f"{service.operations} operations" if service.operations else "",
+        render_count(service.operations, "operation") if service.operations else "",
         f"updated {service.updated}" if service.updated else "of unknown age",
         f"described at {service.origin}" if service.origin else "",
         *(_DOUBTS[doubt] for doubt in service.doubts),

@@ -172,7 +172,8 @@ def _show_end(job: Job) -> RunEnd:
         return RunEnd(told=cut_text(job.message), need=show_need(job))
     if _is_without_tool(job.result):
         return RunEnd(lacks_tool=True)
-    answer = show_answer(render_task_result(job.result), f"run-{job.id}", ANSWER_LETTERS)
+    told = render_task_result(job.result, to_person=True)
+    answer = show_answer(told, f"run-{job.id}", ANSWER_LETTERS)
     is_pending = job.result.get("state") == "pending"
     return RunEnd(answer=answer, approvals=build_address("approvals") if is_pending else "")
 

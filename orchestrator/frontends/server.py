@@ -282,6 +282,10 @@ class ToolFront:
 
     async def _wait_for_job(self, identity: str, wait: float, progress: Tell, to_end: bool) -> Job:
         job = self._app.store.jobs.get(identity)
+        if is_parked(job) and await asyncio.to_thread(self._app.jobs.met, job):
+            # What it waited for is there, and whoever asks is not told that it waits for that.
+            self._app.jobs.start_queued()
+            job = self._app.store.jobs.get(identity)
         begun, told = job.state, -1.0
         if is_parked(job):
             return job

@@ -32,7 +32,7 @@ _WHOLE = re.compile(
 )
 _NAMED = re.compile(r"\b(?:that|this|those|these|the\s+same)\s+(?P<noun>[^\W\d_]{2,30})\b", re.I)
 _PRONOUN = re.compile(
-    r"\b(?P<word>it|them|those|these|that|this)\b"
+    r"\b(?P<word>(?:that|this)\s+one|it|them|those|these|that|this)\b"
     r"(?=\s*(?:[.,;:!?)]|$)|\s+(?:to|in|into|from|with|by|for|as|and|again|on)\b)",
     re.IGNORECASE,
 )
@@ -91,7 +91,10 @@ def _iterate_mentions(
                 yield match.span(), match[0], _take(each, *place)
                 break
     for match in _PRONOUN.finditer(task):
-        yield match.span(), match[0], _take(last, *_find_main(last.value))
+        value, path = _find_main(last.value)
+        if match[0].lower().endswith("one") and isinstance(value, list) and len(value) == 1:
+            value, path = value[0], path + render_segment(0)
+        yield match.span(), match[0], _take(last, value, path)
 
 
 def _find_item(match: re.Match[str], answered: list[Exchange]) -> _Found | None:

@@ -154,9 +154,9 @@ class JobTable(Repository):
             job = _load_job(connection, id)
             if job.state != "waiting" or job.owner:
                 return None
-            queued = _append_event(
-                replace(job, state="queued", updated=now), now, f"resumed by {by}"
-            )
+            # What it waited for is there: its message would say that it waits for it still.
+            ready = replace(job, state="queued", message="", updated=now)
+            queued = _append_event(ready, now, f"resumed by {by}")
             _save_row(connection, queued)
             self._append_audit_row(connection, "job.queued", id, {"by": clean_text(by, TEXT)}, now)
             return queued

@@ -15,7 +15,7 @@ from registry.database.canonical import clean_text
 from registry.sessions.kept_results import KeptResultTable
 
 MAX_EXCHANGES = 10
-MAX_VALUES = 3
+MAX_VALUES = 6
 """The exchanges whose answers are loaded: the newest that succeeded."""
 MAX_RUNS = 5
 SESSION_LETTERS = 20_000

@@ -132,6 +132,13 @@ def test_words_that_mean_an_earlier_answer_fill_in_a_call_that_is_shown_before_i
         assert pointed["shown"]["arguments"] == {"zone_id": "z-4711"}
         counted = await here.do("the second one: how many records?", session="mine")
         assert get_question(counted)["shown"]["tool"] == "zones.list_records"
+        for words in ("show me that data again", "show those results"):
+            again = get_question(await here.do(words, session="mine"))
+            assert (again["kind"], again["shown"]["tool"]) == ("confirm", "zones.list_zones")
+        # Which one of a list, nobody can tell: no server is to be made for that.
+        nowhere = await here.do("show that one", session="mine")
+        assert get_question(nowhere)["kind"] == "choose"
+        assert zones.paths == ["/zones"]
         other = await here.do("show the invoices of the first one", session="mine")
         assert get_question(other)["kind"] != "confirm"
         asked = await here.do("list the records of the second one", session="mine")

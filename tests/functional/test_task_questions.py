@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.frontends.server import ToolFront
 from orchestrator.settings import Settings, load_settings
 from orchestrator.views import build_job_result
 from registry.errors import AnswerRefused
@@ -20,6 +21,10 @@ from tests.world.zones import ZONES, build_page
 @pytest.fixture
 def settings(tmp_path: Path, any_engine: str) -> Settings:
     return load_settings(home=tmp_path, engine=any_engine)
+
+
+async def ignore(done: float, total: float | None, message: str) -> None:
+    return None
 
 
 def get_question(job: Job) -> dict[str, Any]:
@@ -175,7 +180,9 @@ def test_a_write_ends_the_run_and_its_approval_starts_the_rest(
         assert following.state == "waiting"
         written = await here.approve(ended.result["approval"])
         assert written.state == "done"
-        here.app.jobs.start_queued()
+        # Whoever asks right after the decision is not told that it is waited for.
+        told = await ToolFront(here.app).call_tool("status", {"job": following.id}, ignore)
+        assert "waits for the decision" not in told["content"][0]["text"]
         rest = await here.app.jobs.complete(here.app.store.jobs.get(following.id))
         assert get_answer(rest) == [{"name": "www", "content": "192.0.2.1"}]
         methods = [(asked.method, asked.path) for asked in zones.asked]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from forge.directory.search import suggest_services
+from forge.text import render_count
 
 MOST_SUGGESTED = 3
 MAX_TASK = 120
@@ -19,8 +20,8 @@ def describe_suggestions(task: str) -> tuple[str, ...]:
         source = shlex.quote(service.location)
         age = f", updated {service.updated}" if service.updated else ""
         server = service.host or "no server named"
+        count = render_count(service.operations, "operation")
         lines.append(
-            f"{service.title} ({server}, {service.operations} operations{age}): "
-            f"toolwright forge {words} --source {source}"
+            f"{service.title} ({server}, {count}{age}): toolwright forge {words} --source {source}"
         )
     return tuple(lines)

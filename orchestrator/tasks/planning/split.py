@@ -48,6 +48,26 @@ _ORDINAL = re.compile(
 _OF_EACH = re.compile(r"\b(?:of|for|in|from|to)\s+each(?:\s+of\s+them|\s+one)?\b", re.IGNORECASE)
 
 
+_PURPOSE = re.compile(
+    r"\s*(?:please\s+)?(?:manage|handle|administer|work\s+with|deal\s+with|look\s+after)\s+"
+    r"[^:;,.!?\n]{1,80}?(?:\s*[:;.\n]\s*|\s[-\u2013\u2014]\s|,\s*(?:(?:and|then)\s+)?|\s+(?:and|then)\s+)"
+    r"(?P<order>\w.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def find_order(task: str) -> str:
+    """What is to be done of a task that first says what a tool is for: `manage ski resorts: list
+    the open lifts`. The task itself where it says no such thing.
+    """
+    found = _PURPOSE.fullmatch(task) if len(task) <= MAX_TASK else None
+    if found is None:
+        return task
+    order = str(found["order"])
+    intent = classify_task(order)
+    return order if intent.kind == "command" and intent.certain else task
+
+
 def split_task(task: str) -> tuple[str, ...]:
     """The steps of a task in order, one to ten: split at lines, semicolons and `then`."""
     parts = (_BULLET.sub("", part.strip()).strip(" .") for part in _JOINTS.split(task))
@@ -64,6 +84,7 @@ def plan_task(task: str) -> Plan:
     """
     if len(task) > MAX_TASK:
         return Plan((Step("s1", task),), "single")
+    task = find_order(task)
     intent = classify_task(task)
     if intent.kind == "creation":
         return Plan((Step("s1", task),), "forced" if intent.certain else "single")

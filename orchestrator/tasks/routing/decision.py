@@ -27,6 +27,7 @@ Reason = Literal[
     "remark",
     "creation",
     "uncertain_intent",
+    "deictic",
     "words_write",
     "no_candidate",
     "below_forge",
@@ -121,7 +122,11 @@ def decide(
         return Decision("act")
     if same_api and "below_confirm" in reasons and intent.certain:
         return Decision("adapt", ("same_api", *reasons), same_api, "adapt")
-    return Decision("choose" if _UNCLEAR & {*reasons} else "confirm", reasons)
+    unclear = _UNCLEAR & {*reasons}
+    if candidate.is_named and reading.evidence and reading.is_complete:
+        # The words say its whole name and a value of its own: that is worth one plain question.
+        unclear -= {"below_confirm"}
+    return Decision("choose" if unclear else "confirm", reasons)
 
 
 _UNCLEAR: frozenset[Reason] = frozenset(
@@ -249,6 +254,9 @@ _EXTENDED: tuple[EntryState, ...] = ("active", "experimental")
 
 def _decide_missing(reason: Reason, intent: TaskIntent, same_api: str) -> Decision:
     """Nothing fits: a server is extended or made, once it is certain that it is wanted."""
+    if intent.reason == "deictic":
+        # Words that only point at something say nothing that a server could be made for.
+        return Decision("answer", ("deictic", reason))
     if not intent.certain:
         return Decision("choose", ("uncertain_intent", reason))
     if same_api:

@@ -513,6 +513,8 @@ def _is_object_deictic(words: tuple[str, ...]) -> bool:
         return True
     pointing = words[at] in w.DEICTIC
     following = words[at + 1] if at + 1 < len(words) else ""
+    if following in ("one", "ones"):
+        following = words[at + 2] if at + 2 < len(words) else ""
     alone = following in {"", ",", "and", "or", "to", "for", "in", "from", "again", *w.FINITE}
     return pointing and (words[at] in ("it", "them", "him", "her") or alone)
 

@@ -6,6 +6,7 @@ is registered. What they cannot tell is a command that is not certain, which is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,11 +19,15 @@ from orchestrator.tasks.routing.sentences import MAX_TASK, Sentence, is_chinese,
 from orchestrator.tasks.routing.words import RETRACTIONS, THANKS
 from sandbox.bundle.apispec import Access
 
+_CHECKBOX = re.compile(r"\s*(?:[-*+]\s*)?\[[ xX]?\]")
+"""The beginning of a line in a list of things to do, which orders nothing now."""
 GREETINGS = frozenset("hey hi hello please ok okay so well now".split())
 
 
 def classify_task(task: str) -> TaskIntent:
     """The kind of a task. Any text is valid; of more than 4,000 characters none is certain."""
+    if _CHECKBOX.match(task):
+        return TaskIntent("remark", "label")
     found = _classify(task)
     if len(task) > MAX_TASK and found.certain:
         return replace(found, reason="too long", certain=False)

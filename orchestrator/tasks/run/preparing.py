@@ -28,7 +28,8 @@ from orchestrator.tasks.routing.decision import Decision
 from orchestrator.tasks.run import questions
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.flow import find_foreign_values, holds_reference
-from orchestrator.tasks.run.remembering import find_remembered_tool
+from orchestrator.tasks.run.lookups import drop_lookup
+from orchestrator.tasks.run.remembering import find_remembered_tool, find_repeated_call
 from orchestrator.tasks.run.state import (
     RunState,
     StepState,
@@ -51,6 +52,7 @@ from orchestrator.tasks.run.thinking import (
     strip_addresses,
 )
 from orchestrator.tasks.run.workflows import MAX_RUNS, find_known_plan
+from registry.sessions.memory import Exchange
 
 CANDIDATES = 5
 MADE_CANDIDATES = 20
@@ -58,6 +60,9 @@ MADE_CANDIDATES = 20
 NOTHING_ASKED = frozenset({"advice", "remark"})
 DOUBTFUL = NOTHING_ASKED | {"uncertain_intent"}
 """Reasons for which only whoever asked can tell whether something is to be done."""
+
+_UNLIKELY = frozenset({"no_candidate", "below_forge"})
+"""Reasons for which none of the tools may be meant, but a public API."""
 
 
 @dataclass(frozen=True)
@@ -163,31 +168,39 @@ class Preparing:
         decided = await asyncio.to_thread(
             decide_step, self.context.parts, step["task"], routed, made, state.get("source", "")
         )
+        decided, repeated = await asyncio.to_thread(self._remember, state, decided)
         if decided.decision.kind == "answer":
             shown = questions.shorten_candidates(decided.candidates)
             return {"result": build_nothing(shown, decided.decision.reasons)}
-        decided = await asyncio.to_thread(self._remember, state, decided)
         changes = _decided(step, decided)
+        if repeated is not None:
+            changes |= {"arguments": dict(repeated.arguments), "repeats": True}
         if changes["choice"] == "confirm" and await self._may_choose(changes["reasons"]):
             # The endpoint is asked in place of whoever asked for the task.
             changes |= {"choice": "choose", "tool": "", "read_by": ""}
         return {"steps": change_step(state, step["id"], **changes)}
 
-    def _remember(self, state: RunState, decided: StepDecision) -> StepDecision:
+    def _remember(
+        self, state: RunState, decided: StepDecision
+    ) -> tuple[StepDecision, Exchange | None]:
         """The decision; to show a call of what the words mean by an earlier answer of the session
-        where they would not choose a tool by themselves.
+        where they would not choose a tool by themselves, or that answer's own call once more.
         """
         session, reasons = state.get("session", ""), decided.decision.reasons
-        open_kind = decided.decision.kind in ("choose", "forge") and "creation" not in reasons
+        undecided = decided.decision.kind in ("choose", "forge", "answer")
+        open_kind = undecided and "creation" not in reasons
         if not session or not open_kind or self.context.quiet or NOTHING_ASKED & {*reasons}:
-            return decided
+            return decided, None
         parts, task = self.context.parts, get_step(state)["task"]
         memory = self.context.store.sessions.load_memory(session, time.time())
         names = [str(each["tool"]) for each in decided.candidates]
         tool = find_remembered_tool(parts.roster, memory, task, names)
+        repeated = None if tool else find_repeated_call(parts.roster, memory, task)
+        tool = repeated.tool if repeated else tool
         if not tool:
-            return decided
-        return replace(decided, decision=Decision("confirm", ("memory_value",)), tool=tool)
+            return decided, None
+        shown = replace(decided, decision=Decision("confirm", ("memory_value",)), tool=tool)
+        return shown, repeated
 
     async def _may_choose(self, reasons: Sequence[str]) -> bool:
         """Whether an endpoint chooses: not where it is doubtful that anything is to be done."""
@@ -221,12 +234,13 @@ class Preparing:
             # A server was made for just this: whether another is to be made, who asked has to say.
             if chosen is not None and not (chosen.tool == questions.NONE and step.get("made")):
                 return _chosen(state, chosen.tool, {}, chosen.by)
+        unlikely = not candidates or bool(_UNLIKELY.intersection(step.get("reasons") or []))
         question = questions.build_choice(
             step["id"],
             step.get("rounds", 0),
             step["task"],
             candidates,
-            () if candidates else await asyncio.to_thread(describe_suggestions, step["task"]),
+            await asyncio.to_thread(describe_suggestions, step["task"]) if unlikely else (),
             step.get("failed_tool", ""),
         )
         answer = self.context.ask(question, state)
@@ -324,7 +338,13 @@ class Preparing:
                 shown=True,
                 ready=True,
             )
+            waiting = steps.get(step.get("finds", ""))
+            if waiting and self.context.get_tool(waiting["tool"]).access == "read":
+                # What the lookup is for was shown with it.
+                steps = {**steps, waiting["id"]: {**waiting, "shown": True}}
             return self._finish(state, steps)
+        if step.get("finds"):
+            return drop_lookup(state, step)
         if step.get("choice") == "confirm" and not step.get("rounds"):
             changes = {"choice": "choose", "tool": "", "arguments": {}, "rounds": 1}
             return {"steps": change_step(state, step["id"], **changes)}
@@ -367,6 +387,7 @@ def _decided(step: StepState, decided: StepDecision) -> dict[str, Any]:
         "reasons": list(decided.decision.reasons),
         "read_by": RULES if decided.tool else "",
         "server": decided.decision.server,
+        "looks_up": decided.looks_up,
     }
     return changes
 

@@ -128,7 +128,7 @@ def test_an_order_without_an_address_waits_for_a_choice_and_nothing_is_asked(pla
     shown = show_need(need, "j1")
     assert shown["services"][0]["host"] == "api.mooring.example:443"
     told = describe_wait("j1", need)
-    for said in ("Mooring", "api.mooring.example:443", "1 operations", "2022-03-04", "--choice N"):
+    for said in ("Mooring", "api.mooring.example:443", "1 operation;", "2022-03-04", "--choice N"):
         assert said in told
 
 

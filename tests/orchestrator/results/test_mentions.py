@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -112,3 +113,12 @@ def test_the_description_of_a_session_is_short_whatever_was_said_in_it() -> None
     assert measure_json(told) <= ANSWER_BYTES
     assert told["calls"]
     assert describe_session(SessionMemory())["summary"] == "Nothing is known of this session."
+
+
+def test_that_one_is_the_newest_answer_or_the_only_item_of_it() -> None:
+    assert meant("show that one", SHOWN) == [("that one", BOAT, "$.body", "")]
+    ((_, several, _, _),) = meant("show that one", LISTED)
+    assert several == ZONES
+    one = replace(LISTED, value={"status": 200, "body": {"zones": ZONES[:1]}})
+    ((_, only, path, _),) = meant("show this one", one)
+    assert (only, path) == (ZONES[0], "$.body.zones[0]")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.tasks.planning.split import MAX_STEPS, split_task
+from orchestrator.tasks.planning.split import MAX_STEPS, find_order, split_task
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,22 @@ def test_any_text_has_one_to_ten_steps_made_of_its_own_words(task: str) -> None:
     steps = split_task(task)
     assert 1 <= len(steps) <= MAX_STEPS
     assert all(step in task for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("task", "order"),
+    [
+        ("manage ski resorts: list the open lifts", "list the open lifts"),
+        ("Manage ski resorts. List the open lifts.", "List the open lifts."),
+        ("manage ski resorts, and list the open lifts", "list the open lifts"),
+        ("work with invoices - show invoice 2", "show invoice 2"),
+        ("manage ski resorts", "manage ski resorts"),
+        ("manage ski resorts: it is fun", "manage ski resorts: it is fun"),
+        ("manage expectations: don't list the lifts", "manage expectations: don't list the lifts"),
+        ("list the lifts: open ones", "list the lifts: open ones"),
+    ],
+)
+def test_what_a_tool_is_for_is_no_order_beside_the_order_that_follows(
+    task: str, order: str
+) -> None:
+    assert find_order(task) == order

@@ -450,3 +450,33 @@ def test_a_plain_word_behind_a_parameters_name_is_read_where_a_clause_ends(
     assert found.arguments.get("project") == project
     # Nothing in the word's form says that it is a value, so that it is asked about.
     assert found.doubtful == (("project",) if project else ())
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "arguments"),
+    [
+        ("which berths are empty?", BERTHS, {"free": True}),
+        ("list vacant berths", BERTHS, {"free": True}),
+        ("which berths are taken?", BERTHS, {"free": False}),
+        ("which tickets are unresolved?", TICKETS, {"status": "open"}),
+    ],
+)
+def test_another_word_for_a_state_is_read_and_has_to_be_shown(
+    task: str, schema: Mapping[str, Any], arguments: dict[str, Any]
+) -> None:
+    found = read_arguments(task, schema)
+    assert found.arguments == arguments
+    assert found.doubtful == tuple(arguments)
+
+
+def test_a_word_for_two_states_or_for_both_ends_of_one_is_left_out() -> None:
+    bills = tool(status=listed("open", "paid", "overdue"))
+    assert read_arguments("list unpaid invoices", bills).arguments == {}
+    assert read_arguments("list empty and taken berths", BERTHS).arguments == {}
+
+
+@pytest.mark.parametrize("task", ["are there open tickets?", "which tickets are open?"])
+def test_the_verb_of_a_question_may_be_a_state(task: str) -> None:
+    found = read_arguments(task, TICKETS)
+    assert (found.arguments, found.doubtful) == ({"status": "open"}, ())
+    assert read_arguments("open a ticket", TICKETS).arguments == {}

@@ -54,6 +54,24 @@ def test_a_tool_whose_whole_name_is_said_may_be_called_at_a_lower_probability() 
     assert decided(likely, named, margin=0.04).kind == "choose"
 
 
+def test_a_whole_name_with_a_value_of_its_own_is_worth_one_question_and_never_an_act() -> None:
+    named, doubtful = replace(GOOD, is_named=True), replace(SURE, probability=0.2)
+    said = replace(FULL, evidence={"free": "free"})
+    assert decided(doubtful, named, said) == Decision("confirm", ("below_confirm",))
+    assert decided(doubtful, named, said, margin=0.0).kind == "choose"
+    assert decided(doubtful, named, replace(said, missing=("berth",))).kind == "choose"
+    assert decided(doubtful, GOOD, said).kind == "choose"
+
+
+@pytest.mark.parametrize("task", ["show that one", "show it", "open that", "delete this one"])
+def test_words_that_only_point_at_something_make_no_server(task: str) -> None:
+    intent = classify_task(task)
+    assert (intent.reason, intent.certain) == ("deictic", False)
+    nothing = decided(replace(SURE, matches=()), None, intent=intent)
+    assert nothing == Decision("answer", ("deictic", "no_candidate"))
+    assert decided(replace(SURE, probability=0.01), intent=intent).kind == "answer"
+
+
 def test_words_without_a_verb_act_only_where_they_say_a_whole_call() -> None:
     terse = TaskIntent("command", "terse", False, None)
     named, read = replace(GOOD, is_named=True), replace(FULL, evidence={"free": "free"})

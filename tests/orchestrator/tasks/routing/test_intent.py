@@ -92,3 +92,11 @@ def test_letters_that_are_not_seen_change_nothing() -> None:
 def test_a_stop_is_a_place_where_an_article_stands_before_it() -> None:
     assert classify_task("next trams at the stop Castle").kind == "command"
     assert classify_task("trams at Castle stop annoying me").kind != "command"
+
+
+@pytest.mark.parametrize(
+    "task", ["- [ ] show invoice 2", "[ ] show invoice 2", "* [x] list the berths", "[X] list them"]
+)
+def test_a_line_of_a_list_of_things_to_do_orders_nothing(task: str) -> None:
+    assert classify_task(task) == TaskIntent("remark", "label")
+    assert classify_task("- show invoice 2 with tags []").kind == "command"
