@@ -71,13 +71,29 @@ def build_pending_result(approval: Approval, reason: str) -> Result:
 
 
 def _pending_answer(value: Mapping[str, Any]) -> Result:
-    approval, request = value["approval"], value["request"]
-    then = f" Then run {value['next']} goes on with what is left." if value.get("next") else ""
+    approval = value["approval"]
     text = (
         f"Nothing was sent. {value['why']}: a person has to approve this exact request "
-        f"(approval {approval}):\n{request['method']} "
-        f"{request['url']}\nTell the user that `toolwright approve "
-        f"{approval}` or the control page decides it, then ask `status`.{then}"
+        f"(approval {approval}):\n{_render_request(value)}\nTell the user that `toolwright approve "
+        f"{approval}` or the control page decides it, then ask `status`.{_render_next(value)}"
+    )
+    return build_answer(value, text)
+
+
+def _render_request(value: Mapping[str, Any]) -> str:
+    return f"{value['request']['method']} {value['request']['url']}"
+
+
+def _render_next(value: Mapping[str, Any]) -> str:
+    return f" Then run {value['next']} goes on with what is left." if value.get("next") else ""
+
+
+def _tell_pending(value: Mapping[str, Any]) -> Result:
+    approval = value["approval"]
+    text = (
+        f"Nothing was sent. {value['why']}. This exact request waits for your decision "
+        f"(approval {approval}):\n{_render_request(value)}\n`toolwright approve {approval}` or the "
+        f"control page decides it.{_render_next(value)}"
     )
     return build_answer(value, text)
 
@@ -112,16 +128,22 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def render_task_result(value: Mapping[str, Any]) -> Result:
-    """What a task run came to, of what its job keeps (`orchestrator.tasks.results`)."""
+def render_task_result(value: Mapping[str, Any], *, to_person: bool = False) -> Result:
+    """What a task run came to, of what its job keeps (`orchestrator.tasks.results`), in words for
+    a model, or for the person who reads them.
+    """
     bare = {name: part for name, part in value.items() if name not in ("reading", "given_up")}
-    result = _TASK_RESULTS.get(str(value.get("state")), build_answer)(bare)
+    state = str(value.get("state"))
+    told = _TOLD_TO_PERSONS.get(state) if to_person else None
+    result = (told or _TASK_RESULTS.get(state, build_answer))(bare)
     if reading := value.get("reading"):
         note = f"{reading['tool']} was called with {_tell_reader(reading)}: {reading['arguments']}"
+        note += f" ({reading['named']})" if reading.get("named") else ""
         result["content"] = [_text(note), *result.get("content", [])]
     if lost := value.get("given_up"):
         note = f"{lost['tool']} failed ({lost['failure']}) after {lost['attempts']} attempts; "
-        note += "a person should look at it: `toolwright show` and `toolwright logs`."
+        note += "" if to_person else "a person should look at it: "
+        note += "`toolwright show` and `toolwright logs`" + (" tell more." if to_person else ".")
         result["content"] = [*result.get("content", []), _text(note)]
     return result
 
@@ -205,6 +227,29 @@ _TASK_RESULTS: Mapping[str, Callable[[Mapping[str, Any]], Result]] = {
     "misnamed": _misnamed_result,
     "wanting": _wanting_result,
 }
+
+
+def _tell_suggested(value: Mapping[str, Any]) -> Result:
+    if "nothing" in value:
+        return build_answer(dict(value), _NOTHING_ASKED_OF_YOU)
+    return _suggested_result(value)
+
+
+def _tell_wanting(value: Mapping[str, Any]) -> Result:
+    return build_refusal(
+        f"{value['tool']} needs arguments, and {value['problem']}", inputSchema=value["inputSchema"]
+    )
+
+
+_NOTHING_ASKED_OF_YOU = (
+    "The words ask for nothing that a tool could do, and nothing was done. Say what is to be done."
+)
+_TOLD_TO_PERSONS: Mapping[str, Callable[[Mapping[str, Any]], Result]] = {
+    "suggested": _tell_suggested,
+    "pending": _tell_pending,
+    "wanting": _tell_wanting,
+}
+"""Where the words for a model speak of its tools, or of the person as somebody else."""
 
 
 def build_running_result(call: str, identity: str) -> Result:

@@ -22,7 +22,7 @@ from registry.needs import DecisionNeed, EngineNeed, UnfreezeNeed
 def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
     """Print how a forge job or a task run stands, and leave with the status that says so."""
     has_run = job.kind == "do" and job.state == "done"
-    result = render_task_result(job.result) if has_run else job.result
+    result = render_task_result(job.result, to_person=not as_json) if has_run else job.result
     if as_json:
         needs = {"needs": show_need(job.needs, job.id)} if job.needs else {}
         told = {"job": job.id, "state": job.state, "message": job.message, "result": result}
@@ -100,7 +100,7 @@ def _print_server(result: dict[str, Any]) -> None:
     )
     came = result.get("task")
     if came and came["state"] in ("answered", "pending"):
-        print_answer(render_task_result(came))
+        print_answer(render_task_result(came, to_person=True))
     elif came:
         print_text(
             "The task is not done yet. `toolwright do TASK` does it, and asks what is not clear."

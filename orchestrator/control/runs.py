@@ -118,7 +118,8 @@ def _render_end(job: Job) -> str:
         return f"<p>{escape_text(job.message)}</p>" if job.message else ""
     if _is_without_tool(job.result):
         return render_empty(NO_TOOL, "toolwright forge URL")
-    shown = render_answer(render_task_result(job.result), f"run-{job.id}", ANSWER_LETTERS)
+    told = render_task_result(job.result, to_person=True)
+    shown = render_answer(told, f"run-{job.id}", ANSWER_LETTERS)
     if job.result.get("state") == "pending":
         address = escape(build_address("approvals"))
         shown += f'<p><a href="{address}">Look at the request and decide it</a></p>'

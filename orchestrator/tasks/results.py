@@ -79,12 +79,14 @@ def add_reading(
     model: str,
     arguments: Mapping[str, Any],
     given: Given = "",
+    named: str = "",
 ) -> TaskResult:
     """The result of a call whose arguments a model read out of the task: whoever asked in words is
-    to see what became of them. `given` is how many of them whoever asked gave.
+    to see what became of them. `given` is how many of them whoever asked gave, `named` which id was
+    looked up by what name.
     """
     read = json.dumps(arguments, ensure_ascii=False)[:MAX_READ]
-    told = {"tool": tool, "model": model, "arguments": read}
+    told = {"tool": tool, "model": model, "arguments": read, **({"named": named} if named else {})}
     return {**result, "reading": {**told, "given": given} if given else told}
 
 

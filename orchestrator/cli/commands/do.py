@@ -97,7 +97,8 @@ def is_without_tool(result: Mapping[str, Any] | None) -> bool:
 def _report_run(job: Job, as_json: bool) -> None:
     if job.state == "waiting":
         report_job(job, as_json)
-    result = render_task_result(job.result) if job.state == "done" else None
+    done = job.state == "done"
+    result = render_task_result(job.result, to_person=not as_json) if done else None
     if as_json:
         print_json(result or {"error": job.message})
     elif result and is_without_tool(job.result):

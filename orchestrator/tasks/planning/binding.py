@@ -104,7 +104,7 @@ def _find_paths(
     agreeing = [
         each
         for each in fields
-        if _agrees_by_type(types, each.types) and _agrees_by_name(words, each, step.uses, about)
+        if agrees_by_type(types, each.types) and _agrees_by_name(words, each, step.uses, about)
     ]
     exact = [each for each in agreeing if (*each.owner, *each.label) == words]
     paths = [_choose_path(each, step.pick, wants_list) for each in exact or agreeing]
@@ -122,7 +122,7 @@ def _choose_path(field: ResultField, pick: str, wants_list: bool) -> str:
     return field.build_path("*" if pick == "each" else pick) if pick else ""
 
 
-def _agrees_by_type(wanted: frozenset[str], given: frozenset[str]) -> bool:
+def agrees_by_type(wanted: frozenset[str], given: frozenset[str]) -> bool:
     given = given - {"null"}
     wide = wanted | ({"integer"} if "number" in wanted else set())
     return bool(given) and given <= wide

@@ -15,6 +15,31 @@ MAX_PLACES = 30
 MAX_SPELLING = 80
 _WORD = re.compile(r"°[cf]|[^\W_]+")
 _NEGATING = frozenset("not no without except excluding exclude non isn't aren't never hide".split())
+_QUESTIONS = frozenset("is are was were which what who how".split())
+"""Words of a question whose first verb orders nothing: `are there open tickets`."""
+_STATES: Mapping[str, frozenset[str]] = {
+    "free": frozenset("vacant empty available unoccupied unbooked unreserved".split()),
+    "available": frozenset("vacant free unoccupied".split()),
+    "open": frozenset("unresolved unsolved unfinished unpaid".split()),
+    "overdue": frozenset("late unpaid".split()),
+    "unpaid": frozenset("open outstanding".split()),
+    "paid": frozenset("settled".split()),
+    "closed": frozenset("resolved solved finished".split()),
+    "done": frozenset("finished completed closed".split()),
+    "high": frozenset("urgent important".split()),
+    "low": frozenset("minor unimportant".split()),
+    "active": frozenset("enabled".split()),
+    "inactive": frozenset("disabled".split()),
+    "cancelled": frozenset("canceled".split()),
+}
+"""Other words for a state, which an API may mean otherwise."""
+_OPPOSITES: Mapping[str, frozenset[str]] = {
+    "free": frozenset("taken occupied booked reserved".split()),
+    "available": frozenset("taken occupied booked reserved unavailable".split()),
+    "open": frozenset("closed resolved".split()),
+    "paid": frozenset("outstanding overdue".split()),
+    "active": frozenset("disabled".split()),
+}
 _FLAGS = frozenset(
     "include including with show only is has have with get return use enable enabled allow the "
     "including flag".split()
@@ -59,7 +84,7 @@ def _list_choosing(words: list[str]) -> list[str]:
         if word in w.READING_VERBS | w.WRITING_VERBS | w.MAKING:
             words = [*words[:at], "", *words[at + 1 :]]
             break
-        if word not in w.POLITE and word not in STOP_WORDS:
+        if word in _QUESTIONS or (word not in w.POLITE and word not in STOP_WORDS):
             break
     return ["" if at and words[at - 1] in _NEGATING else word for at, word in enumerate(words)]
 
@@ -80,6 +105,7 @@ def find_choice(
             continue
         words = split_words(str(value)[:MAX_SPELLING])
         evidence = said.find_row(words) or _find_synonym(said, str(value).lower())
+        evidence = evidence or _find_word(said, _STATES.get(str(value).lower()))
         if evidence:
             found[str(value)] = (value, evidence)
     kept = _drop_shorter(found)
@@ -98,8 +124,26 @@ def _find_quoted(task: str, parameter: Parameter) -> tuple[Any, str] | None:
 
 
 def _find_synonym(said: TaskWords, value: str) -> str:
-    known = SYNONYMS.get(value, frozenset())
-    return next((word for word in sorted(known) if word in said.places), "")
+    return _find_word(said, SYNONYMS.get(value))
+
+
+def _find_word(said: TaskWords, known: frozenset[str] | None) -> str:
+    return next((word for word in sorted(known or ()) if word in said.words), "")
+
+
+def is_likely(value: Any, evidence: str) -> bool:
+    """Whether words stand for a value of an enumeration that an API may mean otherwise."""
+    return evidence in _STATES.get(str(value).lower(), frozenset())
+
+
+def find_state(said: TaskWords, parameter: Parameter) -> tuple[bool, str] | None:
+    """Yes or no for a flag that is a state, by another word for it or for its opposite: `empty` and
+    `taken` for `free`; None where the task has neither, or both.
+    """
+    name = parameter.words[-1] if parameter.words else ""
+    same = _find_word(said, _STATES.get(name))
+    other = _find_word(said, _OPPOSITES.get(name))
+    return (bool(same), same or other) if bool(same) != bool(other) else None
 
 
 def _drop_shorter(found: Mapping[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:

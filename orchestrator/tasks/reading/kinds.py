@@ -7,7 +7,13 @@ from collections.abc import Set
 from typing import Any
 
 from orchestrator.tasks.reading.assignment import Assignment
-from orchestrator.tasks.reading.choices import TaskWords, find_choice, find_truth
+from orchestrator.tasks.reading.choices import (
+    TaskWords,
+    find_choice,
+    find_state,
+    find_truth,
+    is_likely,
+)
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
 from orchestrator.tasks.reading.parameters import Parameter
 from orchestrator.tasks.reading.units import UNITS, Unit
@@ -134,6 +140,8 @@ def read_choices(state: Assignment) -> None:
         value, evidence = chosen[parameter.pointer]
         if told.count(evidence.lower()) == 1:
             state.assign(parameter, value, evidence, _find_texts(state, evidence))
+            if is_likely(value, evidence):
+                state.doubtful.append(parameter.name)
         else:
             state.ambiguous.add(parameter.pointer)
 
@@ -150,6 +158,22 @@ def read_truths(state: Assignment) -> None:
             found = find_truth(masked, state.task, parameter.words)
             if found is not None:
                 state.assign(parameter, found[0], found[1])
+
+
+def read_states(state: Assignment) -> None:
+    """Other words for the one flag that is a state: `empty` for `free`."""
+    said = TaskWords(state.blank_used(state.lower), state.task)
+    found = [
+        (parameter, state_said)
+        for parameter in state.list_open()
+        if parameter.is_boolean
+        and not parameter.is_choosing
+        and (state_said := find_state(said, parameter)) is not None
+    ]
+    if len(found) == 1:
+        ((parameter, (value, evidence)),) = found
+        state.assign(parameter, value, evidence)
+        state.doubtful.append(parameter.name)
 
 
 def read_quantities(state: Assignment) -> None:

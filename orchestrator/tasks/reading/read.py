@@ -33,6 +33,7 @@ RULES = (
     kinds.read_amount_currency,
     kinds.read_choices,
     kinds.read_truths,
+    kinds.read_states,
     named.read_lists,
     named.read_word_lists,
     kinds.read_quantities,

@@ -121,7 +121,11 @@ def decide(
         return Decision("act")
     if same_api and "below_confirm" in reasons and intent.certain:
         return Decision("adapt", ("same_api", *reasons), same_api, "adapt")
-    return Decision("choose" if _UNCLEAR & {*reasons} else "confirm", reasons)
+    unclear = _UNCLEAR & {*reasons}
+    if candidate.is_named and reading.evidence and reading.is_complete:
+        # The words say its whole name and a value of its own: that is worth one plain question.
+        unclear -= {"below_confirm"}
+    return Decision("choose" if unclear else "confirm", reasons)
 
 
 _UNCLEAR: frozenset[Reason] = frozenset(

@@ -5,17 +5,30 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from forge.errors import AuthorFailed
 from orchestrator.errors import BudgetSpent
 from orchestrator.tasks.arguments import extract_arguments
-from orchestrator.tasks.model import Reading
+from orchestrator.tasks.model import Question, Reading
+from orchestrator.tasks.planning.lookup import Found, build_reference
 from orchestrator.tasks.results import build_missing_arguments
 from orchestrator.tasks.run import questions
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.flow import holds_reference, merge_arguments
+from orchestrator.tasks.run.lookups import (
+    NamedLookup,
+    count_more,
+    describe_match,
+    find_done_list,
+    find_named_lookup,
+    insert_lookup,
+    list_choices,
+    list_found,
+    may_look_up,
+    read_by_name,
+)
 from orchestrator.tasks.run.state import RunState, StepState, change_step, get_server, get_step
 from orchestrator.tasks.run.taking import Recalled, encode_servers, recall_arguments
 from orchestrator.tasks.run.thinking import (
@@ -23,6 +36,7 @@ from orchestrator.tasks.run.thinking import (
     RULES,
     bind_results,
     list_doubts,
+    plain_words,
     read_words,
 )
 from sandbox.bundle.model import ToolDefinition
@@ -66,6 +80,8 @@ class Filling:
         self.context.parts.prepare(get_server(step["tool"]), tool.name)
         known = step.get("arguments") or {}
         given = step.get("choice") == "given"
+        if step.get("finds"):
+            return {}
         if given and (known or step["task"].strip() == step["tool"]):
             return self._keep(state, step, known, dict.fromkeys(known, "given"))
         if known and step.get("read_by") and _fits(tool, known):
@@ -75,6 +91,9 @@ class Filling:
         recalled = await asyncio.to_thread(self._recall, state, step, tool, filled)
         if recalled:
             return self._keep_recalled(state, step, filled, recalled)
+        looked_up = await self._look_up(state, step, tool, filled)
+        if looked_up is not None:
+            return looked_up
         # Whoever names the tool and no arguments wants it called, whatever else the words say.
         doubts = () if given else list_doubts(filled.reading)
         if not filled.is_complete or doubts:
@@ -108,7 +127,7 @@ class Filling:
         earlier = [
             (each, self.context.get_tool(each["tool"]))
             for each in before
-            if each.get("end") == "done"
+            if each.get("end") == "done" and not each.get("finds")
         ]
         known = await asyncio.to_thread(bind_results, step, tool, earlier)
         plain = {name: value for name, value in known.items() if not holds_reference(value)}
@@ -117,6 +136,96 @@ class Filling:
         reading = await asyncio.to_thread(read_words, step["task"], tool, plain, about)
         missing = tuple(n for n in reading.missing if n.partition(".")[0] not in known)
         return Filled(known, reading, missing)
+
+    async def _look_up(
+        self, state: RunState, step: StepState, tool: ToolDefinition, filled: Filled
+    ) -> RunState | None:
+        """The step with the id of what its words name, or the run with the read that finds it; None
+        where nothing is to be looked up.
+        """
+        if holds_reference(filled.known):
+            return None
+        parts, server = self.context.parts, get_server(step["tool"])
+        words = plain_words(step["task"])
+        named = find_named_lookup(parts, words, server, tool, filled.reading)
+        if named is None:
+            return None
+        finding = find_done_list(state, step, named)
+        if not finding:
+            is_asked = not await asyncio.to_thread(may_look_up, parts, step, named)
+            if is_asked and (self.context.quiet or step.get("found_by") == ""):
+                # A name is no id: what is not looked up is asked for.
+                reading = read_by_name(filled.reading, named)
+                missing = (named.lookup.parameter,)
+                return await self._ask(
+                    state, step, tool, replace(filled, reading=reading, missing=missing)
+                )
+            return insert_lookup(state, step, named, is_asked=is_asked)
+        found = list_found(state, named, finding)
+        more = count_more(state, step, named, found)
+        if more:
+            return insert_lookup(state, step, named, is_asked=False, most=more)
+        filled = replace(filled, reading=read_by_name(filled.reading, named), missing=())
+        if len(found.matches) != 1:
+            return await self._ask_which(state, step, tool, filled, named, found)
+        return self._keep_found(state, step, tool, filled, named, found, finding)
+
+    def _keep_found(
+        self,
+        state: RunState,
+        step: StepState,
+        tool: ToolDefinition,
+        filled: Filled,
+        named: NamedLookup,
+        found: Found,
+        finding: str,
+    ) -> RunState:
+        """The step with a reference to the one row that is called so."""
+        name, (row,) = named.lookup.parameter, found.matches
+        certain = tuple(each for each in filled.reading.doubtful if each != name)
+        shown = step.get("choice") == "given"
+        doubts = () if shown else list_doubts(replace(filled.reading, doubtful=certain))
+        writes = tool.access != "read"
+        return {
+            "steps": change_step(
+                state,
+                step["id"],
+                arguments={**filled.arguments, name: build_reference(named.lookup, finding, row)},
+                origins={**filled.reading.origins, name: "step"},
+                evidence=dict(filled.reading.evidence),
+                doubts=[*doubts, *describe_match(named, found, writes=writes)],
+                read_by=step.get("read_by") or RULES,
+                named=f"{name} is that of {named.said.text!r} in {named.tool}",
+            )
+        }
+
+    async def _ask_which(
+        self,
+        state: RunState,
+        step: StepState,
+        tool: ToolDefinition,
+        filled: Filled,
+        named: NamedLookup,
+        found: Found,
+    ) -> RunState:
+        """Which row is meant, where none or several are called as the task says."""
+        name = named.lookup.parameter
+        question = questions.build_which(
+            questions.build_missing(
+                step["id"],
+                step.get("rounds", 0),
+                step["tool"],
+                tool.input_schema,
+                filled.arguments,
+                (name,),
+                "",
+            ),
+            named.said.text,
+            named.tool,
+            list_choices(named, found),
+            len(found.matches),
+        )
+        return await self._keep_answer(state, step, filled, question)
 
     def _recall(
         self, state: RunState, step: StepState, tool: ToolDefinition, filled: Filled
@@ -170,6 +279,12 @@ class Filling:
             filled.missing,
             filled.reading.problem,
         )
+        return await self._keep_answer(state, step, filled, question)
+
+    async def _keep_answer(
+        self, state: RunState, step: StepState, filled: Filled, question: Question
+    ) -> RunState:
+        """The step with the arguments that whoever asked answers."""
         answer = self.context.ask(question, state)["arguments"]
         told, taken = await self.context.take_arguments(state, answer)
         return {

@@ -39,7 +39,9 @@ def build_outcome(state: RunState, next_run: str = "") -> TaskResult:
         value["next"] = next_run
     if last.get("read_by") and last.get("tool"):
         told = last.get("resolved") or {}
-        value = add_reading(value, last["tool"], find_reader(last), told, _count_given(last, told))
+        given = _count_given(last, told)
+        named = last.get("named", "")
+        value = add_reading(value, last["tool"], find_reader(last), told, given, named)
     return value
 
 
@@ -93,6 +95,8 @@ def _describe_step(step: StepState) -> dict[str, Any]:
     }
     if holds_reference(step.get("arguments")):
         told["planned"] = step["arguments"]
+    if step.get("finds"):
+        told["finds"] = step["finds"]
     if result is None:
         return told
     return {**told, **({"result": result} if small else {"summary": text[:MAX_READ]})}

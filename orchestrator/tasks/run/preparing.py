@@ -28,6 +28,7 @@ from orchestrator.tasks.routing.decision import Decision
 from orchestrator.tasks.run import questions
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.flow import find_foreign_values, holds_reference
+from orchestrator.tasks.run.lookups import drop_lookup
 from orchestrator.tasks.run.remembering import find_remembered_tool
 from orchestrator.tasks.run.state import (
     RunState,
@@ -324,7 +325,13 @@ class Preparing:
                 shown=True,
                 ready=True,
             )
+            waiting = steps.get(step.get("finds", ""))
+            if waiting and self.context.get_tool(waiting["tool"]).access == "read":
+                # What the lookup is for was shown with it.
+                steps = {**steps, waiting["id"]: {**waiting, "shown": True}}
             return self._finish(state, steps)
+        if step.get("finds"):
+            return drop_lookup(state, step)
         if step.get("choice") == "confirm" and not step.get("rounds"):
             changes = {"choice": "choose", "tool": "", "arguments": {}, "rounds": 1}
             return {"steps": change_step(state, step["id"], **changes)}
@@ -367,6 +374,7 @@ def _decided(step: StepState, decided: StepDecision) -> dict[str, Any]:
         "reasons": list(decided.decision.reasons),
         "read_by": RULES if decided.tool else "",
         "server": decided.decision.server,
+        "looks_up": decided.looks_up,
     }
     return changes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.tasks.model import Question
@@ -34,6 +35,7 @@ _REASONS: Mapping[str, str] = {
 }
 """What a decision's codes say to whoever is asked, the most telling first."""
 MAX_DESCRIBED = 160
+MAX_CHOICE = 60
 MAX_CUT = 40
 
 
@@ -121,6 +123,45 @@ def build_missing(
         },
         _build_schema({"arguments": required}, "arguments"),
     )
+
+
+def build_which(
+    missing: Question,
+    said: str,
+    listed: str,
+    choices: Sequence[Mapping[str, Any]],
+    matches: int,
+) -> Question:
+    """The question for an id that was looked up by a name, where not just one row of what `listed`
+    gave is called so: with the rows to choose from, so many as have room.
+    """
+    name = next(iter(missing.shown["missing"]))
+    rows = [{key: _shorten_value(value) for key, value in each.items()} for each in choices]
+    while rows and _measure(rows) > MAX_ROOM // 2:
+        rows.pop()
+    told = ", ".join(_describe_row(each, name) for each in rows)
+    named = f"\u201c{_shorten(said)}\u201d"
+    if matches:
+        why = f"{matches} that {listed} gave are called {named}"
+    else:
+        why = f"None that {listed} gave is called {named}"
+    shown = f": {told}" if matches else f"; it gave {told}" if rows else ""
+    left = f" and {len(choices) - len(rows)} more" if rows and len(choices) > len(rows) else ""
+    tool = missing.shown["tool"]
+    return replace(
+        missing,
+        text=f"{why}{shown}{left}. Which {name} is meant for {tool}?",
+        shown={**missing.shown, "choices": rows},
+    )
+
+
+def _describe_row(row: Mapping[str, Any], key: str) -> str:
+    more = [f"{name} {value}" for name, value in row.items() if name not in (key, "name")]
+    return f"{key} {row[key]} ({', '.join(filter(None, [row.get('name'), *more]))})"
+
+
+def _shorten_value(value: Any) -> Any:
+    return _shorten(value)[:MAX_CHOICE] if isinstance(value, str) else value
 
 
 def build_source(step: str, number: int, task: str, services: Sequence[str] = ()) -> Question:

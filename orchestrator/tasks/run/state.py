@@ -25,7 +25,9 @@ class StepState(TypedDict, total=False):
     why a reading has to be shown first. `taken` are the arguments whose values are of earlier
     answers of the session, with the servers that gave those and their places. `read_by` is who
     read them out of the task, "" where whoever asked gave tool and arguments. `shown`: a
-    confirmation showed the call. `failed_tool` was tried for it before. `end` is how it ended.
+    confirmation showed the call. `failed_tool` was tried for it before. `looks_up`: an id that the
+    task says by a name may be looked up unasked; `found_by` is the step that finds it, `finds` the
+    one that a lookup is for, `named` says what was looked up. `end` is how it ended.
     """
 
     id: str
@@ -48,6 +50,10 @@ class StepState(TypedDict, total=False):
     server: str
     extended: bool
     failed_tool: str
+    looks_up: bool
+    found_by: str
+    finds: str
+    named: str
     read_by: str
     why: str
     shown: bool

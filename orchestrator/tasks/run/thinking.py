@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -18,9 +18,10 @@ from orchestrator.errors import UnknownTool
 from orchestrator.tasks.model import Plan, Reading, Step
 from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.planning.binding import bind_steps
+from orchestrator.tasks.planning.lookup import takes_pages
 from orchestrator.tasks.planning.parse import ANSWER, parse_plan
 from orchestrator.tasks.reading.read import read_arguments
-from orchestrator.tasks.routing.decision import Candidate, Decision, decide
+from orchestrator.tasks.routing.decision import Candidate, Decision, Reason, decide
 from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
 from orchestrator.tasks.routing.naming import (
@@ -31,6 +32,7 @@ from orchestrator.tasks.routing.naming import (
     name_words,
     strip_values,
 )
+from orchestrator.tasks.run.lookups import find_named_lookup, read_by_name
 from orchestrator.tasks.run.questions import NONE
 from orchestrator.tasks.run.state import StepState, get_server
 from orchestrator.tasks.suggestions import Routed, Suggestion
@@ -71,13 +73,15 @@ answered). Take values from the task alone, and leave out what it does not say. 
 @dataclass(frozen=True)
 class StepDecision:
     """What becomes of a step: the rules' decision, the `tool` where it names one, and the
-    candidates as a question shows them.
+    candidates as a question shows them. `looks_up`: nothing but that it writes stands against the
+    call, and an id that the task says by a name may be looked up unasked.
     """
 
     decision: Decision
     tool: str
     candidates: tuple[Mapping[str, Any], ...]
     reading: Reading
+    looks_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,8 @@ def decide_step(
     """
     words = strip_addresses(task)
     intent = classify_task(words)
+    if not any(_COUNTS & {*split_words(each.match.tool)} for each in routed.found):
+        words = plain_words(task)
     matches = routed.route.matches or (None,)
     found = [each for each in routed.found if each.entry.name in made]
     found = found or ([] if made else list(routed.found))
@@ -112,6 +118,9 @@ def decide_step(
         found = []
     found = order_by_access(found, intent)
     readings = {_get_key(each): _read_for(parts, task, each) for each in _list_siblings(found)}
+    # A question is answered by no write, so none is a rival.
+    writing = {_get_key(each) for each in routed.found if each.access != "read"}
+    ruled_out = writing if intent.reason in _ASKING else set()
     found = prefer_fitting(found, readings)
     route = replace(routed.route, matches=tuple(each.match for each in found))
     first = found[0] if found else None
@@ -125,7 +134,7 @@ def decide_step(
             unnamed=naming.unnamed,
             is_named=naming.is_whole,
         )
-        route = _judge_first(parts, words, route, matches[0], first, tool, readings)
+        route = _judge_first(parts, words, route, matches[0], first, tool, readings, ruled_out)
     decision = decide(
         route, candidate, reading, intent, parts.bands, margin=route.margin, same_api=same_api
     )
@@ -135,7 +144,12 @@ def decide_step(
         decision = Decision("confirm" if clear else "choose", decision.reasons)
     named = decision.kind in ("act", "confirm") and first is not None
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
-    return StepDecision(decision, name, tuple(each.to_json() for each in found), reading)
+    looks_up = named and {*decision.reasons} <= _WRITING
+    shown = tuple(each.to_json() for each in found)
+    return StepDecision(decision, name, shown, reading, looks_up)
+
+
+_WRITING: frozenset[Reason] = frozenset({"writes", "words_write"})
 
 
 def order_by_access(found: Sequence[Suggestion], intent: TaskIntent) -> list[Suggestion]:
@@ -187,6 +201,7 @@ def _judge_first(
     first: Suggestion,
     tool: ToolDefinition,
     readings: Mapping[ToolKey, Reading],
+    others: Set[ToolKey],
 ) -> Route:
     """The route with how sure the first is once its arguments are read: their values are no words
     that it would have to be about, and tools of its server that have no place for them no rivals.
@@ -195,7 +210,7 @@ def _judge_first(
     if not is_whole(reading):
         return route
     known = list_identifiers(tool, first.entry.name, first.entry.title)
-    ruled_out = {key for key, each in readings.items() if not is_whole(each)}
+    ruled_out = others | {key for key, each in readings.items() if not is_whole(each)}
     judged = parts.suggestions.store.search.judge(
         strip_values(words, reading, known), *_get_key(first), ruled_out
     )
@@ -216,7 +231,9 @@ def _get_key(each: Suggestion) -> ToolKey:
 
 def _read_for(parts: TaskParts, task: str, each: Suggestion) -> Reading:
     tool = parts.roster.find_tool(*_get_key(each))
-    return read_words(task, tool, {}, f"{each.entry.name} {each.entry.title}")
+    reading = read_words(task, tool, {}, f"{each.entry.name} {each.entry.title}")
+    named = find_named_lookup(parts, plain_words(task), each.entry.name, tool, reading)
+    return reading if named is None else read_by_name(reading, named)
 
 
 def _find_named_api(
@@ -282,7 +299,11 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
     names its server: such words are no values.
     """
     # A URL is read where the tool takes one; else it says where the API is.
-    words = task if "uri" in json.dumps(tool.input_schema) else strip_addresses(task)
+    words = (
+        _COUNTING.sub("which", task)
+        if "uri" in json.dumps(tool.input_schema)
+        else plain_words(task)
+    )
     reading = read_arguments(
         words,
         tool.input_schema,
@@ -290,7 +311,24 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
         now=datetime.now().astimezone(),
         about=f"{about} {tool.name} {tool.description[:500]}",
     )
+    if takes_pages(tool) and _COUNTING.search(task):
+        # Of a page's rows nobody can tell how many there are.
+        reading = replace(reading, unused=(*reading.unused, "how many"))
     return _note_unread(words, tool, reading, about)
+
+
+def plain_words(task: str) -> str:
+    """A task without its URLs; who asks how many there are asks which there are."""
+    return _ask_which(strip_addresses(task))
+
+
+def _ask_which(task: str) -> str:
+    return _COUNTING.sub("which", task)
+
+
+_COUNTS = frozenset({"count", "total", "number"})
+"""Words of the names of tools that say how many there are."""
+_COUNTING = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 
 def strip_addresses(task: str) -> str:

@@ -30,7 +30,7 @@ def find_known_plan(
     for run in runs:
         if _generalize(str(run.request.get("task", ""))) != shape:
             continue
-        steps = _list_done(run)
+        steps = _drop_lookups(_list_done(run))
         if len(steps) != len(plan.steps):
             continue
         made = parse_plan({"steps": _adapt_steps(plan, steps)})
@@ -45,6 +45,26 @@ def _list_done(run: Job) -> Sequence[Mapping[str, Any]]:
     steps = result.get("steps") if result.get("state") == "answered" else None
     listed = steps if isinstance(steps, list) else []
     return listed if all(step.get("state") == "done" for step in listed) else ()
+
+
+def _drop_lookups(steps: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The steps without the reads that found an id, and without references to those: what a task
+    names is looked up anew.
+    """
+    found = {step["id"] for step in steps if step.get("finds")}
+    return [
+        {
+            **step,
+            "after": [name for name in step.get("after") or () if name not in found],
+            "planned": {
+                name: value
+                for name, value in (step.get("planned") or {}).items()
+                if not (isinstance(value, Mapping) and value.get(REF) in found)
+            },
+        }
+        for step in steps
+        if step["id"] not in found
+    ]
 
 
 def _adapt_steps(plan: Plan, steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

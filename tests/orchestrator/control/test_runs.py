@@ -177,3 +177,5 @@ def test_a_run_that_ended_with_a_waiting_write_links_to_the_approvals(store: Sto
     pending = {"state": "pending", "approval": "a1", "why": "a write", "request": wire}
     html = shown(store, run("j1", pending), run("j2"))
     assert html.count('href="/rooms/approvals"') == 1
+    assert "waits for your decision" in html
+    assert "Tell the user" not in html

@@ -1,0 +1,306 @@
+"""Lookups: an id that a task does not say, found by the name that it does say, in a list of the
+same server.
+
+Pure. A list is only taken for one where the names agree plainly: its rows are of the kind of thing
+that the argument identifies, each with such an id and with a name.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from orchestrator.tasks.model import PATH, REF, Reading
+from orchestrator.tasks.planning.binding import (
+    ResultField,
+    agrees_by_type,
+    list_result_fields,
+    to_singular,
+)
+from orchestrator.tasks.reading.parameters import Parameter, list_parameters
+from orchestrator.tasks.reading.values import Value, ValueKind, scan_values
+from orchestrator.tasks.routing import words as w
+from orchestrator.tasks.routing.naming import NEUTRAL, find_answer_schema, list_identifiers
+from registry.search.words import VERBS, split_words, stem_word
+from sandbox.bundle.model import ToolDefinition
+from sandbox.schemas.accepted import PAGES, get_place
+from sandbox.schemas.validator import get_checker
+
+MAX_ROWS = 1_000
+MAX_PAGES = 3
+MAX_NAME = 200
+MAX_MORE, FIELDS_MORE = 40, 2
+SMALL = 10
+"""A list of fewer rows is no page of a longer one, though its tool takes a page."""
+_NAMES = frozenset(
+    {("name",), ("title",), ("label",), ("subject",), ("display", "name"), ("full", "name")}
+)
+_IDENTIFYING = frozenset("id uuid guid number no code key ref reference slug serial".split())
+_VERBS = w.READING_VERBS | w.WRITING_VERBS | w.MAKING | frozenset(" ".join(VERBS.values()).split())
+_SAYING_LITTLE = frozenset("all by id the a an of one detail details info".split())
+_PAGING = frozenset("page offset cursor skip limit start after top per".split())
+_NAMING: frozenset[ValueKind] = frozenset({"name", "quoted"})
+_ALSO_NAMING: frozenset[ValueKind] = _NAMING | {"domain", "email"}
+_ARTICLES = frozenset({"the", "a", "an"})
+_WORD = re.compile(r"[^\W_]+")
+_CLAUSE_END = re.compile(r"\s*(?:[.?!]\s*)?\Z")
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A read of the same server whose rows may hold the id that `parameter` wants. `identity` and
+    `names` are fields of a row; `is_paged` says that one call may give the first rows only, `most`
+    is the argument by which the tool follows pages, "" where it has none.
+    """
+
+    parameter: str
+    schema: Mapping[str, Any]
+    tool: str
+    identity: ResultField
+    names: tuple[ResultField, ...]
+    is_paged: bool = False
+    most: str = ""
+
+
+@dataclass(frozen=True)
+class SaidName:
+    """What a task calls the thing whose id is wanted. `is_plain`: by its form it is a name, and
+    nothing else of the task is left unread.
+    """
+
+    text: str
+    is_plain: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the list: its place, its id, what it is called, and a few more of its fields."""
+
+    index: int
+    identity: Any
+    name: str
+    more: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The rows that are called as the task says, and the first of all that were read. `is_whole`:
+    the list has no more rows than those.
+    """
+
+    matches: tuple[Row, ...]
+    rows: tuple[Row, ...]
+    is_whole: bool
+
+
+def find_lookup(
+    target: ToolDefinition, siblings: Iterable[ToolDefinition], parameter: str
+) -> Lookup | None:
+    """The one list that gives ids for a required argument of a tool; None where there is none, or
+    several. `siblings` are the tools of its server.
+    """
+    wanted = next((p for p in list_parameters(target.input_schema) if p.name == parameter), None)
+    if wanted is None or not _is_identity(wanted):
+        return None
+    noun = _find_noun(wanted, target)
+    found = [
+        lookup
+        for tool in siblings
+        if tool.name != target.name
+        and tool.access == "read"
+        and not tool.input_schema.get("required")
+        and (lookup := _match_list(tool, wanted, noun)) is not None
+    ]
+    return found[0] if len(found) == 1 and noun else None
+
+
+def _is_identity(wanted: Parameter) -> bool:
+    if len(wanted.pointer) != 1 or not wanted.required or wanted.enum or wanted.items is not None:
+        return False
+    if wanted.words in _NAMES or wanted.is_choosing or wanted.is_boolean:
+        return False
+    in_path = get_place(wanted.schema)[0] == "path"
+    return bool(wanted.words) and (in_path or wanted.words[-1] in _IDENTIFYING)
+
+
+def _find_noun(wanted: Parameter, target: ToolDefinition) -> tuple[str, ...]:
+    """What the argument identifies: `zone` for `zone_id`, else what its tool is about."""
+    if len(wanted.words) > 1 and wanted.words[-1] in _IDENTIFYING:
+        return tuple(map(to_singular, wanted.words[:-1]))
+    return _to_noun(split_words(target.name))
+
+
+def _to_noun(words: Sequence[str]) -> tuple[str, ...]:
+    """A name's noun in the singular, without its verb, which stands first or last."""
+    if words and words[0] in _VERBS:
+        words = words[1:]
+    elif len(words) > 1 and words[-1] in _VERBS:
+        words = words[:-1]
+    return tuple(to_singular(word) for word in words if word not in _SAYING_LITTLE)
+
+
+def _match_list(tool: ToolDefinition, wanted: Parameter, noun: tuple[str, ...]) -> Lookup | None:
+    fields = [
+        each
+        for each in list_result_fields(find_answer_schema(tool))
+        if each.lists == 1 and each.names[-2] is None
+    ]
+    about = _to_noun(split_words(tool.name))
+    rows = [each for each in fields if noun in (each.owner, about)]
+    exact = [each for each in rows if each.label == wanted.words]
+    short = [each for each in rows if each.label == wanted.words[-1:]]
+    identities = [each for each in exact or short if agrees_by_type(wanted.types, each.types)]
+    if len(identities) != 1 or wanted.words[-1] not in (*_IDENTIFYING, *identities[0].label):
+        return None
+    (identity,) = identities
+    called = _NAMES | {noun, *((*noun, *name) for name in (("name",), ("title",)))}
+    names = tuple(
+        each
+        for each in rows
+        if each.names[:-1] == identity.names[:-1]
+        and each.label in called
+        and "string" in each.types
+        and each != identity
+    )
+    if not names:
+        return None
+    paged, most = takes_pages(tool), _find_most(tool)
+    return Lookup(wanted.name, wanted.schema, tool.name, identity, names, paged, most)
+
+
+def takes_pages(tool: ToolDefinition) -> bool:
+    """Whether one call of a list may give its first rows only."""
+    taken = list_parameters(tool.input_schema)
+    return bool(_find_most(tool)) or any(p.is_counting or _PAGING & {*p.words} for p in taken)
+
+
+def _find_most(tool: ToolDefinition) -> str:
+    properties = tool.input_schema.get("properties") or {}
+    return next((name for name, each in properties.items() if get_place(each)[0] == PAGES), "")
+
+
+def find_said_name(
+    task: str, target: ToolDefinition, server: str, title: str, reading: Reading, parameter: str
+) -> SaidName | None:
+    """What a task says in place of the id that `parameter` wants; None where it says the id, or
+    nothing, or another required argument is missing too.
+    """
+    if [name for name in reading.missing if name != parameter] or reading.problem:
+        return None
+    rest = task
+    for name, evidence in reading.evidence.items():
+        if name != parameter and evidence:
+            rest = rest.replace(evidence, " " * len(evidence))
+    values = [value for value in scan_values(rest) if value.kind not in ("currency", "vague")]
+    if parameter in reading.arguments:
+        return _take_read_name(values, reading, parameter)
+    known = list_identifiers(target, server, title)
+    unnamed = [m for m in _WORD.finditer(rest) if not _is_known(m[0], known)]
+    if not unnamed:
+        return None
+    if len(values) == 1 and values[0].kind in _ALSO_NAMING:
+        (value,) = values
+        if all(value.start <= m.start() and m.end() <= value.end for m in unnamed):
+            return SaidName(str(value.value)[:MAX_NAME], value.kind in _NAMING)
+    elif any(value.kind not in _NAMING for value in values):
+        return None
+    start, end = unnamed[0].start(), unnamed[-1].end()
+    text = rest[start:end].strip()
+    # `the recipe Leek soup`: a capital behind the thing's own name, up to the end.
+    before = split_words(rest[:start])[-1:]
+    noun = _find_noun_of(target, parameter)
+    behind = bool(before) and to_singular(before[0]) in noun
+    plain = text[:1].isupper() and behind and _CLAUSE_END.match(rest, end) is not None
+    return SaidName(text[:MAX_NAME], plain) if behind and len(text) <= MAX_NAME else None
+
+
+def _find_noun_of(target: ToolDefinition, parameter: str) -> tuple[str, ...]:
+    wanted = next((p for p in list_parameters(target.input_schema) if p.name == parameter), None)
+    return _find_noun(wanted, target) if wanted is not None else ()
+
+
+def _take_read_name(values: Sequence[Value], reading: Reading, parameter: str) -> SaidName | None:
+    """A name that was read as the id because it stands behind the thing: `the film Metropolis`.
+    Who writes `film id` says that it is one.
+    """
+    value, evidence = reading.arguments[parameter], reading.evidence.get(parameter, "")
+    if not isinstance(value, str) or {*split_words(evidence)} & _IDENTIFYING:
+        return None
+    kinds = {each.kind for each in values if each.value == value}
+    if kinds and not kinds <= _ALSO_NAMING:
+        return None
+    if not kinds and parameter not in reading.doubtful:
+        return None
+    return SaidName(value[:MAX_NAME], bool(kinds) and not reading.unused)
+
+
+def _is_known(word: str, known: frozenset[str]) -> bool:
+    return all(part in NEUTRAL or stem_word(part) in known for part in split_words(word))
+
+
+def find_rows(lookup: Lookup, said: str, answer: Any) -> Found:
+    """The rows of a list's answer that are called just as the task says, letter case, accents and
+    an article in front aside, or whose id that is. At most 1,000 rows are looked at.
+    """
+    listed = answer
+    for name in lookup.identity.names[:-2]:
+        listed = listed.get(name) if isinstance(listed, Mapping) else None
+    if not isinstance(listed, list):
+        return Found((), (), False)
+    checker, folded = get_checker({"properties": {lookup.parameter: lookup.schema}}), _fold(said)
+    key, rows, matches = str(lookup.identity.names[-1]), [], []
+    for index, row in enumerate(islice(listed, MAX_ROWS)):
+        identity = row.get(key) if isinstance(row, Mapping) else None
+        if not isinstance(identity, str | int) or isinstance(identity, bool):
+            continue
+        if checker.find_problem({lookup.parameter: identity}) is not None:
+            continue
+        called = list(_iterate_names(lookup, row))
+        rows.append(Row(index, identity, called[0] if called else "", _list_more(lookup, row)))
+        if str(identity) == said:
+            matches = [rows[-1]]
+            break
+        if any(folded and _fold(name) == folded for name in called):
+            matches.append(rows[-1])
+    is_page = lookup.is_paged and len(listed) >= SMALL
+    return Found(tuple(matches), tuple(rows), not is_page and len(listed) <= MAX_ROWS)
+
+
+def _iterate_names(lookup: Lookup, row: Mapping[str, Any]) -> Iterator[str]:
+    for field in lookup.names:
+        value = row.get(str(field.names[-1]))
+        if isinstance(value, str) and value and len(value) <= MAX_NAME:
+            yield value
+
+
+def _list_more(lookup: Lookup, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A few short fields by which a person tells rows of one name apart."""
+    known = {str(field.names[-1]) for field in (lookup.identity, *lookup.names)}
+    short = (
+        (name, value)
+        for name, value in row.items()
+        if name not in known
+        and isinstance(value, str | int | float)
+        and len(str(value)) <= MAX_MORE
+    )
+    return dict(islice(short, FIELDS_MORE))
+
+
+def _fold(text: str) -> tuple[str, ...]:
+    """The words of a name without case and accents, and without an article in front."""
+    plain = "".join(
+        letter
+        for letter in unicodedata.normalize("NFKD", text)
+        if not unicodedata.combining(letter)
+    )
+    words = tuple(_WORD.findall(plain.casefold()))
+    return words[1:] if len(words) > 1 and words[0] in _ARTICLES else words
+
+
+def build_reference(lookup: Lookup, step: str, row: Row) -> dict[str, str]:
+    """The reference to a row's id in what a step answered."""
+    return {REF: step, PATH: lookup.identity.build_path(str(row.index))}

@@ -1,0 +1,177 @@
+"""Lookups in a run: the read that finds the id of what a task names, as a step before the one that
+needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from orchestrator.errors import UnknownTool
+from orchestrator.tasks.model import Reading
+from orchestrator.tasks.parts import TaskParts
+from orchestrator.tasks.planning.lookup import (
+    MAX_PAGES,
+    MAX_ROWS,
+    Found,
+    Lookup,
+    SaidName,
+    find_lookup,
+    find_rows,
+    find_said_name,
+)
+from orchestrator.tasks.run.state import RunState, StepState, list_results
+from registry.errors import RegistryError
+from sandbox.bundle.model import ToolDefinition
+from sandbox.errors import BundleInvalid
+
+STANDING_WELL = frozenset({"standard", "trusted"})
+
+
+@dataclass(frozen=True)
+class NamedLookup:
+    """A list of `server` that may have the id of what the task calls `said`."""
+
+    server: str
+    lookup: Lookup
+    said: SaidName
+
+    @property
+    def tool(self) -> str:
+        return f"{self.server}.{self.lookup.tool}"
+
+
+def find_named_lookup(
+    parts: TaskParts, task: str, server: str, tool: ToolDefinition, reading: Reading
+) -> NamedLookup | None:
+    """How the one argument that a task says by a name gets its id; None where no argument is."""
+    try:
+        member = parts.roster.get_server(server)
+    except (UnknownTool, BundleInvalid, RegistryError):
+        return None
+    read = [name for name in reading.arguments if reading.origins.get(name) == "task"]
+    for parameter in reading.missing or read:
+        entry = member.entry
+        said = find_said_name(task, tool, entry.name, entry.title, reading, parameter)
+        lookup = find_lookup(tool, member.tools.values(), parameter) if said else None
+        if said is not None and lookup is not None:
+            return NamedLookup(server, lookup, said)
+    return None
+
+
+def read_by_name(reading: Reading, named: NamedLookup) -> Reading:
+    """The reading as if the id that is looked up was there, said by the name."""
+    parameter, said = named.lookup.parameter, named.said
+    doubtful = tuple(name for name in reading.doubtful if name != parameter)
+    return replace(
+        reading,
+        arguments={k: v for k, v in reading.arguments.items() if k != parameter},
+        evidence={**reading.evidence, parameter: said.text},
+        missing=tuple(name for name in reading.missing if name != parameter),
+        unused=tuple(each for each in reading.unused if each.strip("\"'`") not in said.text),
+        doubtful=doubtful if said.is_plain else (*doubtful, parameter),
+    )
+
+
+def may_look_up(parts: TaskParts, step: StepState, named: NamedLookup) -> bool:
+    """Whether the list is read unasked: the words plainly want it, or whoever asked chose the tool
+    and its server stands as well as for words.
+    """
+    level = parts.suggestions.store.standings.get(named.server).level
+    trusted = level in STANDING_WELL or named.server in (step.get("made") or [])
+    chosen = step.get("choice") in ("given", "choose")
+    return trusted and (chosen or bool(step.get("looks_up")))
+
+
+def insert_lookup(
+    state: RunState, step: StepState, named: NamedLookup, *, is_asked: bool, most: int = 0
+) -> RunState:
+    """The run with the read that finds the id before the step that needs it. `most` rows are asked
+    for where its first page did not have it.
+    """
+    lookup, said = named.lookup, named.said
+    identity = f"find_more_{step['id']}" if most else f"find_{step['id']}"
+    wanted = f"the {lookup.parameter} of {said.text!r}"
+    told = f"It finds {wanted}, with which {step['tool']} is called then."
+    finding: StepState = {
+        "id": identity,
+        "task": f"find {wanted}",
+        "after": list(step["after"]),
+        "uses": "",
+        "pick": "",
+        "tool": named.tool,
+        "arguments": {lookup.most: min(most, MAX_ROWS)} if most else {},
+        "origins": {},
+        "choice": "confirm" if is_asked else "act",
+        "reasons": list(step.get("reasons") or []),
+        "doubts": [told] if is_asked else [],
+        "read_by": step.get("read_by", ""),
+        "finds": step["id"],
+    }
+    waiting: StepState = {**step, "after": [*step["after"], identity], "found_by": identity}
+    steps: dict[str, StepState] = {}
+    for name, each in state["steps"].items():
+        if name == step["id"]:
+            steps |= {identity: finding, name: waiting}
+        else:
+            steps[name] = each
+    return {"steps": steps, "current": identity, "strategy": "composed"}
+
+
+def drop_lookup(state: RunState, finding: StepState) -> RunState:
+    """The run without a lookup that was not confirmed: the id is asked for."""
+    identity, waiting = finding["id"], state["steps"][finding["finds"]]
+    after = [name for name in waiting["after"] if name != identity]
+    kept: StepState = {**waiting, "after": after, "found_by": ""}
+    steps = {name: each for name, each in state["steps"].items() if name != identity}
+    return {"steps": {**steps, waiting["id"]: kept}, "current": waiting["id"]}
+
+
+def find_done_list(state: RunState, step: StepState, named: NamedLookup) -> str:
+    """The step that has the list already: the lookup made for it, or an earlier step that read it
+    whole; "" for none.
+    """
+    if step.get("found_by"):
+        return step["found_by"]
+    same = (
+        each["id"]
+        for each in state["steps"].values()
+        if each["id"] in step["after"]
+        and each.get("tool") == named.tool
+        and each.get("end") == "done"
+        and not each.get("resolved")
+        and not each.get("each")
+    )
+    return next(same, "")
+
+
+def list_found(state: RunState, named: NamedLookup, finding: str) -> Found:
+    """What of the list is called as the task says."""
+    return find_rows(named.lookup, named.said.text, list_results(state).get(finding))
+
+
+def count_more(state: RunState, step: StepState, named: NamedLookup, found: Found) -> int:
+    """How many rows the next pages would have, where the first has not what is looked for."""
+    tried = step.get("found_by", "").startswith("find_more_")
+    if found.matches or found.is_whole or tried or not named.lookup.most:
+        return 0
+    return len(found.rows) * MAX_PAGES
+
+
+def describe_match(named: NamedLookup, found: Found, *, writes: bool) -> list[str]:
+    """What has to be shown of an id that was looked up before it is used."""
+    name, said = named.lookup.parameter, named.said.text
+    doubts = []
+    if writes:
+        doubts.append(f"{name} is that of {said!r} in what {named.tool} answered.")
+    if not found.is_whole:
+        doubts.append(f"{named.tool} may have more that are called {said!r}.")
+    return doubts
+
+
+def list_choices(named: NamedLookup, found: Found) -> list[Mapping[str, Any]]:
+    """The rows that may be meant, as a question shows them."""
+    rows = found.matches or found.rows
+    key = named.lookup.parameter
+    return [{key: row.identity, "name": row.name, **row.more} for row in rows]

@@ -1,0 +1,214 @@
+"""Ids that a task says by a name: looked up in a list of the same server, and never guessed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.doing.apis import (
+    DOCUMENT,
+    Api,
+    Operation,
+    Parameter,
+    Service,
+    add_row,
+    change_row,
+    get_row,
+    list_rows,
+    run_api,
+)
+from orchestrator.app import App, open_app
+from orchestrator.calls import Call
+from orchestrator.forging.order import ForgeOrder
+from orchestrator.settings import Settings, load_settings
+from orchestrator.views import build_job_result
+from registry.models import Job
+from registry.search.encoder import is_installed
+from tests.functional.test_task_questions import get_answer, get_question
+from tests.granted import allow
+
+STANDING = 12
+FILM = {"film_id": "f-1", "title": "Metropolis", "year": 1927}
+ID = Parameter("film_id", "Id of the film", required=True)
+FILMS = [
+    FILM,
+    {"film_id": "f-2", "title": "Amélie", "year": 2001},
+    {"film_id": "f-3", "title": "Nosferatu", "year": 1922},
+    {"film_id": "f-4", "title": "Nosferatu", "year": 1979},
+]
+CINEMA = Api(
+    "cinema",
+    "Cinema",
+    "Films.",
+    (
+        Operation("GET", "/films", "listFilms", "List films", list_rows("films"), answer=[FILM]),
+        Operation(
+            "GET",
+            "/films/{film_id}",
+            "getFilm",
+            "Show a film",
+            get_row("films", "film_id"),
+            (ID,),
+            answer=FILM,
+        ),
+        Operation(
+            "POST",
+            "/films/{film_id}/rent",
+            "rentFilm",
+            "Rent a film",
+            change_row("films", key="film_id"),
+            (ID,),
+            answer=FILM,
+        ),
+        Operation(
+            "POST",
+            "/notes",
+            "addNote",
+            "Add a note",
+            add_row("notes", "text"),
+            body=(Parameter("text", "The note", required=True),),
+            answer={"id": 1, "text": "x"},
+        ),
+    ),
+    {"films": FILMS, "notes": []},
+)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, component: object) -> Settings:
+    return replace(load_settings(home=tmp_path, engine="wasm"), semantic=True)
+
+
+class Cinema:
+    """A process with the server `cinema`."""
+
+    def __init__(self, app: App, api: Service) -> None:
+        self.app, self.api = app, api
+
+    async def do(self, task: str, **request: Any) -> Job:
+        self.api.requests.clear()
+        job = self.app.jobs.create_job("do", {"task": task, **request})
+        return await self.app.jobs.complete(job)
+
+    async def answer(self, job: Job, **answer: Any) -> Job:
+        self.api.requests.clear()
+        named = {"question": job.result["question"]["id"], **answer}
+        taken = self.app.answering.take_answer(job.id, named, "test")
+        assert isinstance(taken, Job), taken
+        return await self.app.jobs.complete(taken)
+
+    @property
+    def asked(self) -> list[str]:
+        return [str(request) for request in self.api.requests]
+
+
+def tell(
+    settings: Settings, story: Callable[[Cinema], Awaitable[None]], *, standing: bool = True
+) -> None:
+    async def told() -> None:
+        with run_api(CINEMA) as api:
+            async with open_app(settings, "do") as app:
+                allow(settings, app.store, api.url)
+                order = ForgeOrder(source=api.url + DOCUMENT, name="cinema")
+                await app.forge.forge_server(order, lambda step: None)
+                for _ in range(STANDING if standing else 0):
+                    await app.dispatch.call_tool(Call("cinema", "list_films", {}))
+                await app.dispatch.ledger.wait_written()
+                await story(Cinema(app, api))
+
+    asyncio.run(told())
+
+
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_a_read_by_name_is_two_reads_and_what_is_not_just_one_row_is_asked(
+    settings: Settings,
+) -> None:
+    async def story(here: Cinema) -> None:
+        shown = await here.do("show the film Metropolis")
+        assert get_answer(shown) == FILM
+        assert here.asked == ["GET /films", "GET /films/f-1"]
+        finding, step = shown.result["steps"]
+        assert (finding["tool"], finding["finds"]) == ("cinema.list_films", "s1")
+        assert step["planned"] == {"film_id": {"$ref": finding["id"], "path": "$[0]['film_id']"}}
+        (note, *_) = build_job_result(shown)["content"]
+        assert "film_id is that of 'Metropolis' in cinema.list_films" in note["text"]
+
+        assert get_answer(await here.do("show the film AMELIE"))["film_id"] == "f-2"
+
+        two = await here.do("show the film Nosferatu")
+        question = get_question(two)
+        assert here.asked == ["GET /films"]
+        assert [each["film_id"] for each in question["shown"]["choices"]] == ["f-3", "f-4"]
+        assert "1922" in question["text"]
+        assert "1979" in question["text"]
+        assert get_answer(await here.answer(two, arguments={"film_id": "f-4"}))["year"] == 1979
+        assert here.asked == ["GET /films/f-4"]
+
+        none = get_question(await here.do("show the film Dracula"))
+        assert none["kind"] == "arguments"
+        assert none["text"].startswith("None that cinema.list_films gave is called “Dracula”")
+        assert here.asked == ["GET /films"]
+
+        # Small letters may be anything: the lookup is shown first.
+        small = await here.do("show the film metropolis")
+        assert get_question(small)["shown"]["tool"] == "cinema.list_films"
+        assert here.asked == []
+        assert get_answer(await here.answer(small, confirm=True)) == FILM
+        assert here.asked == ["GET /films", "GET /films/f-1"]
+
+    tell(settings, story)
+
+
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_the_id_of_a_write_is_shown_before_the_write_waits_for_its_approval(
+    settings: Settings,
+) -> None:
+    async def story(here: Cinema) -> None:
+        rented = await here.do("rent the film Metropolis")
+        question = get_question(rented)
+        assert (question["kind"], question["shown"]["tool"]) == ("confirm", "cinema.rent_film")
+        assert question["shown"]["arguments"] == {"film_id": "f-1"}
+        assert "film_id is that of 'Metropolis'" in question["text"]
+        assert here.asked == ["GET /films"]
+        pending = await here.answer(rented, confirm=True)
+        assert pending.result["state"] == "pending"
+        assert pending.result["request"]["url"].endswith("/films/f-1/rent")
+        assert "POST" not in " ".join(here.asked)
+
+        # Whoever names the tool is shown the id of a write too, and of a read is not asked.
+        named = await here.do("the film Metropolis", tool="cinema.rent_film")
+        assert get_question(named)["shown"]["arguments"] == {"film_id": "f-1"}
+        read = await here.do("the film Metropolis", tool="cinema.get_film")
+        assert read.result["answer"]["structuredContent"]["body"] == FILM
+        # A value that was given is what is meant.
+        given = await here.do(
+            "the film Metropolis", tool="cinema.get_film", arguments={"film_id": "f-2"}
+        )
+        assert here.asked == ["GET /films/f-2"]
+        assert given.result["answer"]["structuredContent"]["body"]["title"] == "Amélie"
+
+    tell(settings, story)
+
+
+def test_of_a_server_that_has_not_earned_it_nothing_is_looked_up_unasked(
+    settings: Settings,
+) -> None:
+    async def story(here: Cinema) -> None:
+        asked = await here.do("the film Metropolis", tool="cinema.get_film")
+        question = get_question(asked)
+        assert (question["kind"], question["shown"]["tool"]) == ("confirm", "cinema.list_films")
+        assert "finds the film_id of 'Metropolis'" in question["text"]
+        assert here.asked == []
+        refused = await here.answer(asked, confirm=False)
+        assert [*get_question(refused)["shown"]["missing"]] == ["film_id"]
+        assert here.asked == []
+        ended = await here.answer(refused, arguments={"film_id": "f-1"})
+        assert ended.result["answer"]["structuredContent"]["body"] == FILM
+        assert here.asked == ["GET /films/f-1"]
+
+    tell(settings, story, standing=False)
