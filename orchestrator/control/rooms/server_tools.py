@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from html import escape
 
 from orchestrator.control.arguments import list_arguments
+from orchestrator.control.asking import explain_asking, explain_press, read_asking
 from orchestrator.control.markup import (
     escape_text,
     render_badge,
@@ -22,7 +24,7 @@ from registry.calls.invocations import CallQuery
 from registry.errors import RowNotFound
 from registry.models import Entry, RegisteredTool
 from registry.store import Store
-from registry.trust import EXEMPT_SUCCESSES, Standing
+from registry.trust import Standing
 
 MAX_TOOLS = 500
 HISTORY = 10
@@ -85,7 +87,7 @@ def render_tool(store: Store, place: Place) -> str:
             ("sends", _render_request(sends) if sends.get("method") else ""),
             ("calls", f"{calls}{f', {right} right' if right else ''}"),
             ("took", f"{average} on average" if average else ""),
-            ("asks you", _explain_asking(tool, standing)),
+            ("asks you", explain_asking(read_asking(store, entry.name, tool, time.time()))),
         )
     )
     named = str(tool.definition.get("title") or tool.name)
@@ -99,19 +101,6 @@ def _render_request(sends: Mapping[str, object]) -> str:
     return f"<code>{escape_text(f'{method} {path}')}</code>"
 
 
-def _explain_asking(tool: RegisteredTool, standing: Standing) -> str:
-    """When a person is asked, and what is missing until they are not."""
-    if tool.destructive:
-        return "each time, but for a rule that says otherwise: it can destroy what it writes to"
-    if tool.access == "write":
-        return (
-            f"each time, until the server is trusted and {EXEMPT_SUCCESSES} calls of this tool "
-            f"that you approved succeeded ({min(standing.version_successes, EXEMPT_SUCCESSES)} "
-            "so far)"
-        )
-    return "only while the server is experimental"
-
-
 def render_try_form(store: Store, place: Place) -> str:
     """A form with a field for each argument. Raises RowNotFound."""
     entry, tool = find_tool(store, place)
@@ -119,11 +108,7 @@ def render_try_form(store: Store, place: Place) -> str:
     fields = "".join(map(render_field, arguments)) or "<p>It takes no arguments.</p>"
     read = tool.access == "read"
     word = "Call it" if read else "Prepare the request"
-    told = (
-        "A read is called at once, through the same gate as any call."
-        if read
-        else "Nothing is sent: the exact request is shown under Approvals, where you decide it."
-    )
+    told = explain_press(read_asking(store, entry.name, tool, time.time()))
     path = f"/servers/{entry.name}/tools/{tool.name}/call"
     form = (
         f'<form class="fields" data-post="{escape(path)}" autocomplete="off">{fields}'
