@@ -25,6 +25,6 @@ def test_a_call_is_recorded_as_made_where_a_person_made_it(
         made.append(call)
         return RefusedCall(call, "a test"), []
 
-    CliRunner().invoke(call_command, ["lifts.close", "-", "--json", *words], obj=make_call)
+    CliRunner().invoke(call_command, ["lifts.close", "{}", *words], obj=make_call)
     assert [(call.reason, call.session) for call in made] == [(reason, session)]
     assert "--from-page" not in CliRunner().invoke(call_command, ["--help"]).output
