@@ -71,6 +71,8 @@ def build_pending_result(approval: Approval, reason: str) -> Result:
 
 
 def _pending_answer(value: Mapping[str, Any]) -> Result:
+    if _is_approved(value):
+        return _tell_sending(value)
     approval = value["approval"]
     text = (
         f"Nothing was sent. {value['why']}: a person has to approve this exact request "
@@ -88,7 +90,19 @@ def _render_next(value: Mapping[str, Any]) -> str:
     return f" Then run {value['next']} goes on with what is left." if value.get("next") else ""
 
 
+def _is_approved(value: Mapping[str, Any]) -> bool:
+    """Whether a request that waited was approved since (`orchestrator.approvals.settling`)."""
+    return value.get("approval_state", "pending") != "pending"
+
+
+def _tell_sending(value: Mapping[str, Any]) -> Result:
+    text = f"A person approved this request (approval {value['approval']}); it is being sent:"
+    return build_answer(value, f"{text}\n{_render_request(value)}{_render_next(value)}")
+
+
 def _tell_pending(value: Mapping[str, Any]) -> Result:
+    if _is_approved(value):
+        return _tell_sending(value)
     approval = value["approval"]
     text = (
         f"Nothing was sent. {value['why']}. This exact request waits for your decision "
@@ -137,7 +151,8 @@ def render_task_result(value: Mapping[str, Any], *, to_person: bool = False) -> 
     told = _TOLD_TO_PERSONS.get(state) if to_person else None
     result = (told or _TASK_RESULTS.get(state, build_answer))(bare)
     if reading := value.get("reading"):
-        note = f"{reading['tool']} was called with {_tell_reader(reading)}: {reading['arguments']}"
+        verb = _CALL_VERBS.get(state, "was called")
+        note = f"{reading['tool']} {verb} with {_tell_reader(reading)}: {reading['arguments']}"
         note += f" ({reading['named']})" if reading.get("named") else ""
         result["content"] = [_text(note), *result.get("content", [])]
     if lost := value.get("given_up"):
@@ -146,6 +161,9 @@ def render_task_result(value: Mapping[str, Any], *, to_person: bool = False) -> 
         note += "`toolwright show` and `toolwright logs`" + (" tell more." if to_person else ".")
         result["content"] = [*result.get("content", []), _text(note)]
     return result
+
+
+_CALL_VERBS: Mapping[str, str] = {"pending": "is to be called", "refused": "was to be called"}
 
 
 def _tell_reader(reading: Mapping[str, Any]) -> str:

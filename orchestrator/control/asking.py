@@ -60,8 +60,10 @@ def explain_asking(facts: AskingFacts) -> str:
         told = "each time: it deletes something, and no rule can allow that"
     elif facts.rules:
         count = len(facts.rules)
-        told = f"each time, but for what your {count} rules allow" if count > 1 else (
-            "each time, but for what a rule of yours allows"
+        told = (
+            f"each time, but for what your {count} rules allow"
+            if count > 1
+            else ("each time, but for what a rule of yours allows")
         )
     elif facts.tool.destructive:
         told = "each time, as long as no rule of yours allows it: it can destroy what it writes to"

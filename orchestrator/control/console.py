@@ -12,6 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from orchestrator.approvals.settling import settle_run
 from orchestrator.control.access import ControlAccess
 from orchestrator.control.commands import run_command
 from orchestrator.control.logins import LoginSession
@@ -163,7 +164,8 @@ class PageConsole:
         while True:
             job = await asyncio.to_thread(self.store.jobs.get, request.path_params["id"])
             if job.updated != seen or job.state in ENDED_JOBS or time.monotonic() >= end:
-                return JSONResponse(encode_job(job))
+                settled = await asyncio.to_thread(settle_run, job, self.store.approvals)
+                return JSONResponse(encode_job(settled))
             await asyncio.sleep(LOOK_SECONDS)
 
     async def repeat_task(self, request: Request) -> Response:

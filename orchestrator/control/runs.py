@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from orchestrator.approvals.settling import WAITS_FOR_YOU, name_state, name_step, settle_run
 from orchestrator.control.answering import render_question
 from orchestrator.control.markup import (
     escape_text,
@@ -21,6 +22,7 @@ from orchestrator.control.rooms.jobs import render_cancel, render_state
 from orchestrator.control.rooms.place import Place, build_address
 from orchestrator.control.values import render_answer, render_compact
 from orchestrator.views import render_task_result
+from registry.approvals.approvals import ApprovalTable
 from registry.jobs.jobs import JobTable, awaits_answer
 from registry.jobs.model_usage import ModelUsageTable
 from registry.models import ENDED_JOBS, Job
@@ -33,11 +35,11 @@ ARGUMENTS = 200
 ANSWER_LETTERS = 4_000
 
 
-def render_runs(jobs: JobTable, usage: ModelUsageTable) -> str:
+def render_runs(jobs: JobTable, usage: ModelUsageTable, approvals: ApprovalTable) -> str:
     """The newest task runs, newest first. The first one and those that have not ended are open."""
     runs = [job for job in jobs.find(limit=LOOKED_AT) if job.kind == "do"][:MAX_RUNS]
     lines = "".join(
-        _render_run(job, usage.sum_for_job(job.id).cost, is_open=number == 0)
+        _render_run(settle_run(job, approvals), usage.sum_for_job(job.id).cost, is_open=number == 0)
         for number, job in enumerate(runs)
     )
     return render_section("Thread", lines or render_empty("Nothing yet. Say above what to do."))
@@ -93,7 +95,7 @@ def _render_step(step: Mapping[str, Any]) -> str:
     state = str(step.get("state", ""))
     return (
         f"<li>{escape_text(str(step.get('task', '')))} {_link_tool(str(step['tool']))}{arguments} "
-        f"{render_badge(state) if state else ''}<small>{time}</small>{_link_call(step)}</li>"
+        f"{render_badge(name_step(state), state) if state else ''}<small>{time}</small>{_link_call(step)}</li>"
     )
 
 
@@ -120,7 +122,7 @@ def _render_end(job: Job) -> str:
         return render_empty(NO_TOOL, "toolwright forge URL")
     told = render_task_result(job.result, to_person=True)
     shown = render_answer(told, f"run-{job.id}", ANSWER_LETTERS)
-    if job.result.get("state") == "pending":
+    if name_state(job) == WAITS_FOR_YOU:
         address = escape(build_address("approvals"))
         shown += f'<p><a href="{address}">Look at the request and decide it</a></p>'
     return shown

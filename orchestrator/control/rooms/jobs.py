@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from orchestrator.approvals.settling import (
+    ASKS_YOU,
+    SENDING,
+    WAITS_FOR_YOU,
+    name_state,
+    settle_run,
+)
 from orchestrator.control.markup import (
     escape_text,
     render_badge,
@@ -24,7 +31,7 @@ ENDED_SHOWN = 20
 
 def find_jobs(store: Store, states: Iterable[JobState]) -> list[Job]:
     """The jobs in these states, newest first."""
-    jobs = [job for state in states for job in store.jobs.find(state)]
+    jobs = [settle_run(job, store.approvals) for state in states for job in store.jobs.find(state)]
     return sorted(jobs, key=lambda job: job.created, reverse=True)
 
 
@@ -64,7 +71,8 @@ def render_progress(job: Job) -> str:
 
 def render_state(job: Job) -> str:
     """A job's state as a coloured word."""
-    return render_badge("asks you", "waiting") if awaits_answer(job) else render_badge(job.state)
+    name = name_state(job)
+    return render_badge(name, "waiting" if name in (ASKS_YOU, WAITS_FOR_YOU, SENDING) else name)
 
 
 def render_cancel(job: Job) -> str:

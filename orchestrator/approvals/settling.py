@@ -1,0 +1,111 @@
+"""Task runs that ended with a write for a person, told by what became of that write since.
+
+A run is over once its write waits. Its row keeps the request, and the approval keeps what follows:
+so whoever shows a run reads both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from registry.approvals.approvals import ApprovalTable
+from registry.errors import ApprovalDamaged, RowNotFound
+from registry.jobs.jobs import awaits_answer
+from registry.models import Approval, Job
+
+PENDING = "pending"
+WAITS_FOR_YOU, ASKS_YOU, SENDING = "waits for you", "asks you", "is being sent"
+EXPIRING = frozenset({"pending", "approved"})
+_STATE = "approval_state"
+_NAMES: Mapping[str, str] = {
+    "pending": WAITS_FOR_YOU,
+    "approved": SENDING,
+    "claimed": SENDING,
+    "sending": SENDING,
+}
+"""What a run whose write was asked for is called; any other state of an approval by its own name.
+"""
+_ENDS: Mapping[str, str] = {
+    "rejected": "a person rejected it, and nothing was sent",
+    "expired": "nobody decided on it in time, and nothing was sent",
+    "unknown": "it was sent and no answer came: ask the API whether it arrived. It is not sent again",
+}
+_STEP_ENDS: Mapping[str, str] = {"done": "done", "failed": "failed", "unknown": "unknown"}
+
+
+def settle_run(job: Job, approvals: ApprovalTable, now: float | None = None) -> Job:
+    """A task run whose result says what became of the write that it ended with; any other job as it
+    is. Where the approval cannot be read the run is as its row has it. `now` are epoch seconds.
+    """
+    result = job.result
+    if job.kind != "do" or job.state != "done" or not isinstance(result, Mapping):
+        return job
+    if result.get("state") != PENDING:
+        return job
+    try:
+        approval = approvals.get(str(result.get("approval")))
+    except (RowNotFound, ApprovalDamaged):
+        return job
+    if approval.state in EXPIRING and approval.expires <= (time.time() if now is None else now):
+        # Nothing decides or sends it any more, whether or not a process has swept it yet.
+        approval = replace(approval, state="expired")
+    return replace(job, result=settle_result(result, approval))
+
+
+def settle_result(result: Mapping[str, Any], approval: Approval) -> dict[str, Any]:
+    """A run's result with what became of its write."""
+    told = {**result, _STATE: approval.state}
+    if approval.state in _NAMES:
+        return {**told, "steps": _settle_steps(result, approval, approval.state)}
+    steps = _settle_steps(result, approval, _STEP_ENDS.get(approval.state, "refused"))
+    told = {name: part for name, part in told.items() if name not in _OF_REQUEST}
+    return {**told, "steps": steps, **_describe_end(approval)}
+
+
+_OF_REQUEST = frozenset({"why", "request", "expires"})
+"""What a result says of a request only as long as it waits."""
+
+
+def _describe_end(approval: Approval) -> dict[str, Any]:
+    tool = f"{approval.entry}.{approval.tool}"
+    outcome = approval.outcome
+    if approval.state in _ENDS or not isinstance(outcome, Mapping) or "content" not in outcome:
+        said = str(outcome["error"]) if isinstance(outcome, Mapping) and "error" in outcome else ""
+        reason = said or approval.decision_reason
+        told = _ENDS.get(approval.state, "nothing was sent")
+        return {"state": "refused", "tool": tool, "reason": f"{told}{f': {reason}' * bool(reason)}"}
+    called = {"call": approval.invocation, "trust": "", "rule": "", "cause": "", "failure": None}
+    return {"state": "called", **called, "result": dict(outcome), "answer": dict(outcome)}
+
+
+def _settle_steps(result: Mapping[str, Any], approval: Approval, end: str) -> Any:
+    """The steps, the one that was asked for with its end."""
+    steps = result.get("steps")
+    if not isinstance(steps, list):
+        return steps
+    return [
+        {**step, "state": end, "call": approval.invocation or step.get("call", "")}
+        if isinstance(step, Mapping) and step.get("state") == PENDING
+        else step
+        for step in steps
+    ]
+
+
+def name_state(job: Job) -> str:
+    """How a settled run or another job stands, for a person: whose turn it is, where it is one's."""
+    if awaits_answer(job):
+        return ASKS_YOU
+    result = job.result if job.kind == "do" and job.state == "done" else None
+    if not isinstance(result, Mapping):
+        return job.state
+    if _STATE in result:
+        return _NAMES.get(str(result[_STATE]), str(result[_STATE]))
+    return WAITS_FOR_YOU if result.get("state") == PENDING else job.state
+
+
+def name_step(state: str) -> str:
+    """How a step of a run stands, for a person."""
+    return _NAMES.get(state, state)

@@ -1,0 +1,133 @@
+"""A task run that ended with a write for a person: what is told of it once that was decided."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orchestrator.approvals.settling import name_state, name_step, settle_run
+from orchestrator.control.runs import render_runs
+from orchestrator.gateway.exchange_json import pending_json
+from orchestrator.views import encode_job, render_task_result
+from registry.models import Approval, Job
+from registry.store import Store
+from tests.registry.samples import approval
+
+NOW = 150.0
+ASKED = replace(approval(), created=100.0, expires=200.0)
+STEP = {"id": "s1", "task": "close", "tool": "dns.create_zone", "state": "pending", "call": ""}
+RESULT = {**pending_json(ASKED, "a write"), "steps": [STEP, {**STEP, "id": "s2", "state": "done"}]}
+RUN = Job("j1", "do", {"task": "close"}, created=1.0, updated=2.0, state="done", result=RESULT)
+CLOSED = {"content": [{"type": "text", "text": "lift 3 is closed"}]}
+
+
+class OneApproval:
+    def __init__(self, **changes: Any) -> None:
+        self.approval = replace(ASKED, **changes)
+
+    def get(self, id: str) -> Approval:
+        assert id == self.approval.id
+        return self.approval
+
+
+def settle(**changes: Any) -> Job:
+    return settle_run(RUN, OneApproval(**changes), NOW)  # type: ignore[arg-type]
+
+
+def tell(job: Job) -> str:
+    content = render_task_result(job.result, to_person=True)["content"]
+    return " ".join(block["text"] for block in content)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "told", "step"),
+    [
+        ({}, "waits for you", "waits for your decision", "pending"),
+        ({"state": "approved"}, "is being sent", "it is being sent", "approved"),
+        ({"state": "sending"}, "is being sent", "it is being sent", "sending"),
+        (
+            {"state": "done", "outcome": CLOSED, "invocation": "c7"},
+            "done",
+            "lift 3 is closed",
+            "done",
+        ),
+        (
+            {"state": "rejected"},
+            "rejected",
+            "a person rejected it, and nothing was sent",
+            "refused",
+        ),
+        (
+            {"state": "rejected", "decision_reason": "too early"},
+            "rejected",
+            "nothing was sent: too early",
+            "refused",
+        ),
+        ({"state": "expired"}, "expired", "nobody decided on it in time", "refused"),
+        ({"expires": NOW}, "expired", "nobody decided on it in time", "refused"),
+        ({"state": "unknown"}, "unknown", "ask the API whether it arrived", "unknown"),
+        (
+            {"state": "failed", "outcome": {"error": "version 2 by now"}},
+            "failed",
+            "nothing was sent: version 2 by now",
+            "failed",
+        ),
+        (
+            {"state": "failed", "outcome": {**CLOSED, "isError": True}, "invocation": "c7"},
+            "failed",
+            "lift 3 is closed",
+            "failed",
+        ),
+    ],
+)
+def test_a_run_tells_what_became_of_its_write(
+    changes: dict[str, Any], name: str, told: str, step: str
+) -> None:
+    settled = settle(**changes)
+    assert name_state(settled) == name
+    assert told in tell(settled)
+    assert [each["state"] for each in settled.result["steps"]] == [step, "done"]
+    waits = name == "waits for you"
+    assert ("Nothing was sent." in tell(settled)) == waits
+    shown = encode_job(settled)
+    assert ("request" in str(shown["result"])) == (name in ("waits for you", "is being sent"))
+
+
+def test_its_step_leads_to_the_call_that_was_made() -> None:
+    settled = settle(state="done", outcome=CLOSED, invocation="c7")
+    assert settled.result["steps"][0]["call"] == "c7"
+    assert name_step("pending") == "waits for you"
+
+
+def test_other_jobs_are_as_they_are(store: Store) -> None:
+    for job in (
+        replace(RUN, kind="forge"),
+        replace(RUN, state="failed"),
+        replace(RUN, result={"state": "called"}),
+        replace(RUN, result=None),
+        RUN,  # whose approval there is not
+    ):
+        assert settle_run(job, store.approvals, NOW) is job
+
+
+def test_a_thread_shows_that_a_write_waits_and_then_its_end(
+    store: Store, waiting: Approval
+) -> None:
+    store.jobs.create(replace(RUN, state="queued", result=None))
+    claimed = store.jobs.claim("j1", "w", 1.0)
+    assert claimed is not None
+    result = {**RESULT, **pending_json(waiting, "a write")}
+    store.jobs.finish("j1", claimed.attempt, "done", result, 2.0)
+    html = render_runs(store.jobs, store.model_usage, store.approvals)
+    assert '<span class="badge waiting">waits for you</span>' in html
+    assert '<span class="badge done">done</span>' in html  # the other step's
+    assert html.count("waits for you") == 2
+    assert "decide it" in html
+    store.approvals.decide(waiting.id, False, by="ann", now=time.time())
+    html = render_runs(store.jobs, store.model_usage, store.approvals)
+    assert '<span class="badge rejected">rejected</span>' in html
+    assert "waits for you" not in html
+    assert "decide it" not in html
