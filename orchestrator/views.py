@@ -92,7 +92,7 @@ def _render_next(value: Mapping[str, Any]) -> str:
 
 def _is_approved(value: Mapping[str, Any]) -> bool:
     """Whether a request that waited was approved since (`orchestrator.approvals.settling`)."""
-    return value.get("approval_state", "pending") != "pending"
+    return str(value.get("approval_state", "pending")) != "pending"
 
 
 def _tell_sending(value: Mapping[str, Any]) -> Result:

@@ -31,7 +31,7 @@ _NAMES: Mapping[str, str] = {
 _ENDS: Mapping[str, str] = {
     "rejected": "a person rejected it, and nothing was sent",
     "expired": "nobody decided on it in time, and nothing was sent",
-    "unknown": "it was sent and no answer came: ask the API whether it arrived. It is not sent again",
+    "unknown": "it was sent and no answer came: ask the API whether it arrived",
 }
 _STEP_ENDS: Mapping[str, str] = {"done": "done", "failed": "failed", "unknown": "unknown"}
 
@@ -95,7 +95,7 @@ def _settle_steps(result: Mapping[str, Any], approval: Approval, end: str) -> An
 
 
 def name_state(job: Job) -> str:
-    """How a settled run or another job stands, for a person: whose turn it is, where it is one's."""
+    """How a settled run or another job stands, for a person; where it waits, for whom."""
     if awaits_answer(job):
         return ASKS_YOU
     result = job.result if job.kind == "do" and job.state == "done" else None

@@ -95,7 +95,8 @@ def _render_step(step: Mapping[str, Any]) -> str:
     state = str(step.get("state", ""))
     return (
         f"<li>{escape_text(str(step.get('task', '')))} {_link_tool(str(step['tool']))}{arguments} "
-        f"{render_badge(name_step(state), state) if state else ''}<small>{time}</small>{_link_call(step)}</li>"
+        f"{render_badge(name_step(state), state) if state else ''}<small>{time}</small>"
+        f"{_link_call(step)}</li>"
     )
 
 

@@ -124,7 +124,7 @@ def test_a_thread_shows_that_a_write_waits_and_then_its_end(
     html = render_runs(store.jobs, store.model_usage, store.approvals)
     assert '<span class="badge waiting">waits for you</span>' in html
     assert '<span class="badge done">done</span>' in html  # the other step's
-    assert html.count("waits for you") == 2
+    assert html.count(">waits for you<") == 2
     assert "decide it" in html
     store.approvals.decide(waiting.id, False, by="ann", now=time.time())
     html = render_runs(store.jobs, store.model_usage, store.approvals)
