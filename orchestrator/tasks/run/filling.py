@@ -292,7 +292,7 @@ class Filling:
                 state,
                 step["id"],
                 arguments=merge_arguments(filled.arguments, told),
-                origins={**filled.reading.origins, **dict.fromkeys(told, "given")},
+                origins={**filled.reading.origins, **_mark_given(filled.arguments, told)},
                 taken={**(step.get("taken") or {}), **taken},
                 read_by=step.get("read_by") or CLIENT,
                 # Who fills in a call has seen it.
@@ -326,3 +326,18 @@ def _fits(tool: ToolDefinition, arguments: Mapping[str, Any]) -> bool:
     if not holds_reference(arguments):
         return get_checker(tool.input_schema).find_problem(dict(arguments)) is None
     return {*tool.input_schema.get("required", ())} <= arguments.keys()
+
+
+def _mark_given(known: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, str]:
+    """The origins of answered arguments. One of which a part was known before keeps that origin:
+    nobody gave all of it.
+    """
+    return {
+        name: "given"
+        for name, value in told.items()
+        if not (
+            isinstance(value, Mapping)
+            and isinstance(before := known.get(name), Mapping)
+            and before.keys() - value.keys()
+        )
+    }
