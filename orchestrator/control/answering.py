@@ -16,7 +16,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.control.arguments import list_arguments, read_fields
+from orchestrator.control.arguments import fill_field, list_arguments, read_fields
 from orchestrator.control.markup import escape_text, render_facts
 from orchestrator.control.middleware import read_body
 from orchestrator.control.rooms.fields import render_field
@@ -205,7 +205,11 @@ def _render_arguments(question: Mapping[str, Any], _: str) -> str:
         (str(name)[:80], escape_text(json.dumps(value, ensure_ascii=False)))
         for name, value in (shown.get("known") or {}).items()
     )
-    fields = "".join(map(render_field, list_arguments(_build_schema(shown))))
+    earlier = shown.get("earlier") or {}
+    fields = "".join(
+        render_field(fill_field(each, earlier[each.name]) if each.name in earlier else each)
+        for each in list_arguments(_build_schema(shown))
+    )
     told = known if shown.get("missing") else ""
     return f"{_render_text(question)}{told}{fields}{send}"
 

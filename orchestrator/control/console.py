@@ -25,6 +25,7 @@ from orchestrator.processes.control_client import spawn_command
 from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
 from orchestrator.views import encode_job
+from registry.errors import RowNotFound
 from registry.models import ENDED_JOBS, Job, generate_id
 from registry.store import Store
 from sandbox.plain_secrets import find_secrets_in_task
@@ -37,6 +38,8 @@ MAX_WAIT_SECONDS = 25.0
 MAX_WATCHERS = 32
 REPLAY_SECONDS = 120.0
 CHECK_SECONDS = 90.0
+MAX_EARLIER = 20
+"""Calls of a run whose arguments the run that does it again starts with."""
 SEARCHED_ROWS = 5000
 FOUND_ROWS = 100
 WORKERS = frozenset({"serve", "work"})
@@ -174,8 +177,36 @@ class PageConsole:
         order = _parse_order(dict(earlier.request)) if earlier.kind == "do" else None
         if order is None:
             return JSONResponse({"error": f"{earlier.id} is no task run"}, 400)
-        job = await asyncio.to_thread(self._queue_job, order)
-        return JSONResponse({"job": job.id, "told": f"done again as {job.id}"}, 202)
+        again = {**order, **await asyncio.to_thread(self._keep_earlier, earlier)}
+        job = await asyncio.to_thread(self._queue_job, again)
+        return JSONResponse({"job": job.id, "told": f"begun again as {job.id}"}, 202)
+
+    def _keep_earlier(self, job: Job) -> dict[str, Any]:
+        """What a run that is done again starts with: the arguments of its calls, by tool, and the
+        tool where it was one that is still registered.
+        """
+        steps = job.result.get("steps") if isinstance(job.result, Mapping) else None
+        called = [
+            (str(step["tool"]), dict(step["arguments"]))
+            for step in (steps if isinstance(steps, list) else ())
+            if isinstance(step, Mapping)
+            and step.get("tool")
+            and isinstance(step.get("arguments"), Mapping)
+        ][:MAX_EARLIER]
+        if not called:
+            # It ended before it called anything, as the run before it did not.
+            before = job.request.get("earlier")
+            return {"earlier": dict(before)} if isinstance(before, Mapping) else {}
+        (tool, _), one = called[0], len(called) == 1
+        return {"earlier": dict(called), **({"tool": tool} if one and self._has_tool(tool) else {})}
+
+    def _has_tool(self, name: str) -> bool:
+        server, _, tool = name.partition(".")
+        try:
+            self.store.servers.get(server).get_tool(tool)
+        except (RowNotFound, KeyError):
+            return False
+        return True
 
     async def mark_wrong(self, request: Request) -> Response:
         """Mark a call's result as wrong: it counts as a failure of its server."""

@@ -27,17 +27,20 @@ def _render_input(argument: FormArgument, name: str) -> str:
     needed = " required" if argument.required else ""
     if choices := _list_choices(argument):
         options = "".join(
-            f'<option value="{escape(text)}">{escape_text(text.strip(_QUOTE), MAX_OPTION)}</option>'
+            f'<option value="{escape(text)}"{" selected" if text == argument.value else ""}>'
+            f"{escape_text(text.strip(_QUOTE), MAX_OPTION)}</option>"
             for text in choices
         )
         return f'<select data-field="{name}"{needed}><option value=""></option>{options}</select>'
     hint = f' placeholder="{escape_text(argument.sample, 60)}"' if argument.sample else ""
     if argument.types & {"object", "array"}:
         return (
-            f'<textarea data-field="{name}" rows="3" spellcheck="false"{hint}{needed}></textarea>'
+            f'<textarea data-field="{name}" rows="3" spellcheck="false"{hint}{needed}>'
+            f"{escape(argument.value)}</textarea>"
         )
     mode = ' inputmode="decimal"' if argument.types and argument.types <= _NUMERIC else ""
-    return f'<input data-field="{name}" maxlength="20000"{mode}{hint}{needed}>'
+    value = f' value="{escape(argument.value)}"' if argument.value else ""
+    return f'<input data-field="{name}" maxlength="20000"{mode}{hint}{value}{needed}>'
 
 
 _NUMERIC = frozenset({"integer", "number", "null"})

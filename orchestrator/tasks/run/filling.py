@@ -42,6 +42,9 @@ from orchestrator.tasks.run.thinking import (
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.validator import get_checker
 
+EARLIER = "earlier"
+"""The member of a run's request that has, by tool, the arguments of the run that it does again."""
+
 
 @dataclass(frozen=True)
 class Filled:
@@ -279,7 +282,14 @@ class Filling:
             filled.missing,
             filled.reading.problem,
         )
+        question = questions.suggest_values(question, self._find_earlier(step["tool"]))
         return await self._keep_answer(state, step, filled, question)
+
+    def _find_earlier(self, tool: str) -> Mapping[str, Any]:
+        """What the run that is done again called a tool with."""
+        earlier = self.context.job.request.get(EARLIER)
+        found = earlier.get(tool) if isinstance(earlier, Mapping) else None
+        return found if isinstance(found, Mapping) else {}
 
     async def _keep_answer(
         self, state: RunState, step: StepState, filled: Filled, question: Question

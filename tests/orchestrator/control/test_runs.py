@@ -14,11 +14,18 @@ from orchestrator.control.answering import render_question
 from orchestrator.control.page import render_panels
 from orchestrator.control.rooms.place import Place
 from orchestrator.control.runs import MAX_RUNS, render_runs
+from orchestrator.tasks.run.questions import (
+    build_missing,
+    build_need,
+    encode_question,
+    suggest_values,
+)
 from registry.jobs.model_usage import ModelCall
 from registry.models import Job, Process
 from registry.needs import AnswerNeed
 from registry.store import Store
 from tests.orchestrator.plane import Plane
+from tests.registry.samples import REPORTS, entry, tool
 
 MARKUP = '<img src=x onerror=alert(1)>\u202e"'
 STEP = {
@@ -117,7 +124,27 @@ def test_a_run_is_done_again_as_a_new_one_without_what_only_its_terminal_could_a
     assert answer.status_code == 202
     (job,) = store.jobs.find("queued")
     assert job.id == answer.json()["job"] != "j1"
-    assert dict(job.request) == {"task": "list the zones", "session": "s", "arguments": {}}
+    assert answer.json()["told"] == f"begun again as {job.id}"
+    assert dict(job.request) == {
+        "task": "list the zones",
+        "session": "s",
+        "arguments": {},
+        "earlier": {"dns.list_zones": {"page": 1}},
+    }
+
+
+def test_a_run_of_one_call_is_done_again_with_the_tool_that_it_chose(
+    plane: Plane, store: Store
+) -> None:
+    start = psutil.Process().create_time()
+    store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
+    store.servers.publish(entry("dns", 1, tool("list_zones")), REPORTS, now=1.0)
+    shown(store, run(), run("j2", {**CALLED, "steps": [STEP, STEP]}))
+    for identity in ("j1", "j2"):
+        assert plane.ask("POST", f"/jobs/{identity}/again", json={}).status_code == 202
+    one, several = sorted(store.jobs.find("queued"), key=lambda job: job.created)
+    assert one.request["tool"] == "dns.list_zones"
+    assert "tool" not in several.request
 
 
 def test_only_a_task_run_can_be_done_again(plane: Plane, store: Store) -> None:
@@ -179,3 +206,34 @@ def test_a_run_that_ended_with_a_waiting_write_links_to_the_approvals(store: Sto
     assert html.count('href="/rooms/approvals"') == 1
     assert "waits for your decision" in html
     assert "Tell the user" not in html
+
+
+def test_the_answers_of_the_run_before_stand_in_the_fields_and_can_be_changed() -> None:
+    schema = {
+        "properties": {
+            "lift_id": {"type": "integer"},
+            "reason": {"type": "string"},
+            "mode": {"type": "string", "enum": ["slow", "stop"]},
+            "more": {"type": "array"},
+        }
+    }
+    earlier = {"lift_id": 3, "reason": 'wind"><b>', "mode": "stop", "more": ["a"], "gone": 1}
+    missing = build_missing("s1", 0, "lifts.close", schema, {}, list(schema["properties"]), "")
+    question = suggest_values(missing, earlier)
+    assert question.text.endswith("The run before had: lift_id, reason, mode, more.")
+    encoded = encode_question(question, "j1")
+    answer = encoded["answer_with"]["answer"]["arguments"]
+    assert answer == {name: value for name, value in earlier.items() if name != "gone"}
+    asked = Job(
+        "j1", "do", {}, 1.0, 1.0, "waiting", result=encoded, needs=build_need(question, "j1")
+    )
+    html = render_question(asked)
+    for told in (
+        'data-field="lift_id" maxlength="20000" inputmode="decimal" value="3"',
+        'value="wind&quot;&gt;&lt;b&gt;"',
+        '<option value="&quot;stop&quot;" selected>stop</option>',
+        ">[&quot;a&quot;]</textarea>",
+    ):
+        assert told in html
+    assert suggest_values(missing, {"reason": "x" * 10_000}) is missing
+    assert suggest_values(missing, {"other": 1}) is missing
