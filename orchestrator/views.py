@@ -96,7 +96,11 @@ def _is_approved(value: Mapping[str, Any]) -> bool:
 
 
 def _tell_sending(value: Mapping[str, Any]) -> Result:
-    text = f"A person approved this request (approval {value['approval']}); it is being sent:"
+    approval = value["approval"]
+    stands = "it is being sent"
+    if value.get("approval_state") == "approved":
+        stands = f"it is not sent yet, and `toolwright work --approval {approval}` sends it"
+    text = f"A person approved this request (approval {approval}); {stands}:"
     return build_answer(value, f"{text}\n{_render_request(value)}{_render_next(value)}")
 
 

@@ -11,18 +11,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from orchestrator.approvals.sending import is_on_its_way
 from registry.approvals.approvals import ApprovalTable
 from registry.errors import ApprovalDamaged, RowNotFound
 from registry.jobs.jobs import awaits_answer
 from registry.models import Approval, Job
 
 PENDING = "pending"
-WAITS_FOR_YOU, ASKS_YOU, SENDING = "waits for you", "asks you", "is being sent"
+WAITS_FOR_YOU, ASKS_YOU = "waits for you", "asks you"
+SENDING, UNSENT = "is being sent", "not sent"
 EXPIRING = frozenset({"pending", "approved"})
 _STATE = "approval_state"
 _NAMES: Mapping[str, str] = {
     "pending": WAITS_FOR_YOU,
-    "approved": SENDING,
+    "approved": UNSENT,
     "claimed": SENDING,
     "sending": SENDING,
 }
@@ -45,13 +47,16 @@ def settle_run(job: Job, approvals: ApprovalTable, now: float | None = None) -> 
         return job
     if result.get("state") != PENDING:
         return job
+    now = time.time() if now is None else now
     try:
         approval = approvals.get(str(result.get("approval")))
     except (RowNotFound, ApprovalDamaged):
         return job
-    if approval.state in EXPIRING and approval.expires <= (time.time() if now is None else now):
+    if approval.state in EXPIRING and approval.expires <= now:
         # Nothing decides or sends it any more, whether or not a process has swept it yet.
         approval = replace(approval, state="expired")
+    elif approval.state == "approved" and is_on_its_way(approval, now):
+        approval = replace(approval, state="sending")
     return replace(job, result=settle_result(result, approval))
 
 

@@ -141,7 +141,7 @@ def _render_confirmation(question: Mapping[str, Any], _: str) -> str:
     given = shown.get("arguments") or {}
     return (
         f"<p><strong>Call <code>{escape_text(str(shown.get('tool')))}</code>?</strong> {does}</p>"
-        f"{render_data(given) if given else '<p>It takes no arguments.</p>'}{reasons}"
+        f"{render_data(given) if given else '<p>It is called without arguments.</p>'}{reasons}"
         '<div class="actions"><button class="primary" name="confirm" value="yes">Yes, call it'
         '</button><button class="quiet" name="confirm" value="no">No</button></div>'
     )

@@ -38,6 +38,7 @@ MAX_WAIT_SECONDS = 25.0
 MAX_WATCHERS = 32
 REPLAY_SECONDS = 120.0
 CHECK_SECONDS = 90.0
+MAX_TOLD = 200
 MAX_EARLIER = 20
 """Calls of a run whose arguments the run that does it again starts with."""
 SEARCHED_ROWS = 5000
@@ -249,7 +250,25 @@ class PageConsole:
 def render_replay(identity: str, said: Mapping[str, Any]) -> str:
     """What a replay came to, in words, of what `toolwright replay --json` prints."""
     verdict = str(said.get("verdict", "ended"))
-    return f"The replay of {identity} is {verdict}. `toolwright replay {identity}` shows more."
+    if verdict == "same":
+        return "The replay gave the same answer."
+    listed = said.get("replays")
+    replays = [each for each in listed if isinstance(each, Mapping)] if listed else []
+    told = next((each for each in replays if each.get("verdict") == verdict), {})
+    more = f"`toolwright replay {identity}` shows all of it."
+    if verdict != "different":
+        return f"It could not be replayed: {_cut(told.get('reason'))}. {more}"
+    found = told.get("difference")
+    difference = found if isinstance(found, Mapping) else {}
+    was, got = _cut(difference.get("expected")), _cut(difference.get("got"))
+    where = _cut(difference.get("where")) or "/"
+    return f"The replay gave another answer: at {where} it was {was} and is {got}. {more}"
+
+
+def _cut(value: Any) -> str:
+    """A stranger's value in a line."""
+    text = " ".join(str("" if value is None else value).split())
+    return text if len(text) <= MAX_TOLD else f"{text[:MAX_TOLD]}…"
 
 
 def _parse_order(body: dict[str, Any]) -> dict[str, Any] | None:

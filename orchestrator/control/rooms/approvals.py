@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 from orchestrator.approvals.needs import hash_needs, is_allowable, list_need_items, names_file
 from orchestrator.approvals.preview import find_changes
 from orchestrator.approvals.rules import render_condition, render_rule
-from orchestrator.approvals.sending import build_send_command
+from orchestrator.approvals.sending import render_unsent_line
 from orchestrator.approvals.text import (
     MAX_CLAIM,
     MAX_GLANCE,
@@ -56,7 +57,10 @@ def render_waiting(store: Store) -> str:
         for damaged in store.approvals.find_damaged()
     ]
     cards += map(_render_waiting_job, find_waiting_jobs(store))
-    unsent = "".join(map(_render_unsent, store.approvals.find("approved")))
+    frozen, now = store.processes.get_freeze().frozen, time.time()
+    unsent = "".join(
+        _render_unsent(each, now, frozen=frozen) for each in store.approvals.find("approved")
+    )
     nothing = render_empty("Nothing. A write that needs your yes will stand here by itself.")
     shown = "".join(cards) or ("" if unsent else nothing)
     listed = f"<ul>{unsent}</ul>" if unsent else ""
@@ -68,13 +72,10 @@ def find_waiting_jobs(store: Store) -> list[Job]:
     return [job for job in find_jobs(store, ("waiting",)) if job.needs or not awaits_draft(job)]
 
 
-def _render_unsent(approval: Approval) -> str:
+def _render_unsent(approval: Approval, now: float, *, frozen: bool) -> str:
     """A line for what was approved and is not sent."""
-    return (
-        f"<li>{escape_text(f'{approval.entry}.{approval.tool}')}: approved by "
-        f"{escape_text(approval.decided_by)} and not sent yet: "
-        f"<code>{escape(build_send_command(approval.id))}</code></li>"
-    )
+    name = escape_text(f"{approval.entry}.{approval.tool}")
+    return f"<li>{name}: {escape_text(render_unsent_line(approval, now, frozen))}</li>"
 
 
 def render_approval(approval: Approval) -> str:

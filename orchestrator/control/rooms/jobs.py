@@ -8,6 +8,7 @@ from html import escape
 from orchestrator.approvals.settling import (
     ASKS_YOU,
     SENDING,
+    UNSENT,
     WAITS_FOR_YOU,
     name_state,
     settle_run,
@@ -72,7 +73,9 @@ def render_progress(job: Job) -> str:
 def render_state(job: Job) -> str:
     """A job's state as a coloured word."""
     name = name_state(job)
-    return render_badge(name, "waiting" if name in (ASKS_YOU, WAITS_FOR_YOU, SENDING) else name)
+    return render_badge(
+        name, "waiting" if name in (ASKS_YOU, WAITS_FOR_YOU, SENDING, UNSENT) else name
+    )
 
 
 def render_cancel(job: Job) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.approvals.sending import render_unsent_line
 from orchestrator.approvals.settling import name_state, name_step, settle_run
 from orchestrator.control.runs import render_runs
 from orchestrator.gateway.exchange_json import pending_json
@@ -46,7 +47,18 @@ def tell(job: Job) -> str:
     ("changes", "name", "told", "step"),
     [
         ({}, "waits for you", "waits for your decision", "pending"),
-        ({"state": "approved"}, "is being sent", "it is being sent", "approved"),
+        (
+            {"state": "approved", "decided_at": NOW - 1},
+            "is being sent",
+            "it is being sent",
+            "sending",
+        ),
+        (
+            {"state": "approved", "decided_at": NOW - 40},
+            "not sent",
+            "`toolwright work --approval a1` sends it",
+            "approved",
+        ),
         ({"state": "sending"}, "is being sent", "it is being sent", "sending"),
         (
             {"state": "done", "outcome": CLOSED, "invocation": "c7"},
@@ -93,7 +105,9 @@ def test_a_run_tells_what_became_of_its_write(
     waits = name == "waits for you"
     assert ("Nothing was sent." in tell(settled)) == waits
     shown = encode_job(settled)
-    assert ("request" in str(shown["result"])) == (name in ("waits for you", "is being sent"))
+    assert ("request" in str(shown["result"])) == (
+        name in ("waits for you", "is being sent", "not sent")
+    )
 
 
 def test_its_step_leads_to_the_call_that_was_made() -> None:
@@ -131,3 +145,11 @@ def test_a_thread_shows_that_a_write_waits_and_then_its_end(
     assert '<span class="badge rejected">rejected</span>' in html
     assert "waits for you" not in html
     assert "decide it" not in html
+
+
+def test_a_write_just_approved_is_being_sent_and_one_that_nobody_took_has_its_command() -> None:
+    approved = replace(ASKED, state="approved", decided_by="page", decided_at=NOW)
+    assert render_unsent_line(approved, NOW + 1, frozen=False) == "is being sent"
+    late = render_unsent_line(approved, NOW + 31, frozen=False)
+    assert late == "approved by page and not sent: `toolwright work --approval a1` sends it"
+    assert "frozen" in render_unsent_line(approved, NOW + 1, frozen=True)

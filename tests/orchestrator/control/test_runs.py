@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from orchestrator.control.answering import render_question
+from orchestrator.control.console import render_replay
 from orchestrator.control.page import render_panels
 from orchestrator.control.rooms.place import Place
 from orchestrator.control.runs import MAX_RUNS, render_runs
@@ -237,3 +238,28 @@ def test_the_answers_of_the_run_before_stand_in_the_fields_and_can_be_changed() 
         assert told in html
     assert suggest_values(missing, {"reason": "x" * 10_000}) is missing
     assert suggest_values(missing, {"other": 1}) is missing
+
+
+def test_a_replay_is_told_in_words_with_what_differs() -> None:
+    one = {"verdict": "same", "difference": None, "reason": ""}
+    assert render_replay("c1", {"verdict": "same", "replays": [one]}) == (
+        "The replay gave the same answer."
+    )
+    found = {"where": "/lifts/0", "expected": "open", "got": "x" * 5_000}
+    other = {**one, "verdict": "different", "difference": found}
+    told = render_replay("c1", {"verdict": "different", "replays": [one, other]})
+    assert told.startswith("The replay gave another answer: at /lifts/0 it was open and is xxx")
+    assert len(told) < 500
+    lost = {**one, "verdict": "not replayed", "reason": "it was not recorded"}
+    told = render_replay("c1", {"verdict": "not replayed", "replays": [lost]})
+    assert told.startswith("It could not be replayed: it was not recorded.")
+    for odd in ({}, {"verdict": "different", "replays": [3]}, {"verdict": "different"}):
+        assert "c1" in render_replay("c1", odd)
+
+
+def test_a_call_without_arguments_is_not_said_to_take_none(store: Store) -> None:
+    shown = {"tool": "lifts.list_bookings", "access": "read", "arguments": {}, "why": []}
+    question = {"kind": "confirm", "shown": shown, "schema": {"properties": {}}}
+    need = AnswerNeed("q", "?", {"properties": {}})
+    asked = Job("j1", "do", {}, 1.0, 1.0, "waiting", result={"question": question}, needs=need)
+    assert "It is called without arguments." in render_question(asked)
