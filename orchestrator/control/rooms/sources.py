@@ -8,7 +8,7 @@ from html import escape
 
 from orchestrator.approvals.accounts import SOURCES
 from orchestrator.approvals.grants import Grants, render_flaw
-from orchestrator.approvals.secrets import hash_uses
+from orchestrator.approvals.secrets import find_lender, hash_uses
 from orchestrator.control.markup import (
     escape_text,
     render_badge,
@@ -33,11 +33,14 @@ MAX_ALLOWED = 200
 
 @dataclass(frozen=True)
 class AskedSecret:
-    """A secret that a registered server asks for, and where its current version would take it."""
+    """A secret that a registered server asks for, and where its current version would take it.
+    `lender` is the source's secret that is sent where it has none of its own.
+    """
 
     server: str
     name: str
     uses: tuple[SecretUse, ...]
+    lender: str = ""
 
 
 def render_sources(consents: Grants) -> str:
@@ -163,7 +166,7 @@ def _render_grant_removal(grant: Grant) -> str:
 def render_secrets(settings: Settings, store: Store, shelf: Bundles, consents: Grants) -> str:
     """The names of secrets with where each goes, and forms to set and to remove them."""
     names = list_own_secrets(open_vault(settings))
-    asked = tuple(_find_asked(store, shelf))
+    asked = tuple(_find_asked(store, shelf, consents, names))
     known = {(each.server, each.name) for each in asked}
     lines = "".join(_render_asked(each, _find_state(each, names, consents)) for each in asked)
     rows = [
@@ -201,7 +204,9 @@ def _render_secret_removal(server: str, name: str) -> str:
     return render_removal(id, whole, "/secrets/remove", fields, told, pin=True)
 
 
-def _find_asked(store: Store, shelf: Bundles) -> Iterator[AskedSecret]:
+def _find_asked(
+    store: Store, shelf: Bundles, consents: Grants, names: Collection[tuple[str, str]]
+) -> Iterator[AskedSecret]:
     for entry in store.servers.find(CALLABLE)[:MAX_SERVERS]:
         try:
             bundle = shelf.load_bundle(entry)
@@ -209,7 +214,9 @@ def _find_asked(store: Store, shelf: Bundles) -> Iterator[AskedSecret]:
             continue
         uses = list_secret_uses(bundle)
         for credential in bundle.credentials:
-            yield AskedSecret(entry.name, credential.name, uses.get(credential.name, ()))
+            own = uses.get(credential.name, ())
+            lender = find_lender(consents, credential, own, names)
+            yield AskedSecret(entry.name, credential.name, own, lender)
 
 
 def _render_places(places: Iterable[str]) -> str:
@@ -217,25 +224,36 @@ def _render_places(places: Iterable[str]) -> str:
 
 
 def _find_state(asked: AskedSecret, names: Iterable[tuple[str, str]], consents: Grants) -> str:
-    """`set`, `missing`, or `unbound` where it may not go where its server would take it."""
+    """`set`, `missing`, LENT, or `unbound` where it may not go where its server would take it."""
     if (asked.server, asked.name) not in names:
-        return "missing"
+        return LENT if asked.lender else "missing"
     bound = consents.find_secret_uses(asked.server, asked.name)
     return "set" if bound >= {*map(str, asked.uses)} else "unbound"
 
 
+def _tell_lender(asked: AskedSecret, state: str) -> str:
+    if state != LENT:
+        return ""
+    name = f"<code>{escape_text(asked.lender)}</code>"
+    return f"<p>Calls go out with its source's secret {name}. One that is set here goes first.</p>"
+
+
+LENT = "from its source"
+
+
 def _render_asked(asked: AskedSecret, state: str) -> str:
     whole = f"{asked.server}.{asked.name}"
-    word = "Set" if state == "missing" else "Replace"
-    removal = "" if state == "missing" else _render_secret_removal(asked.server, asked.name)
+    held = state not in ("missing", LENT)
+    word = "Replace" if held else "Set"
+    removal = "" if not held else _render_secret_removal(asked.server, asked.name)
     hidden = "".join(
         f'<input type="hidden" name="{name}" value="{escape(value)}">'
         for name, value in (("server", asked.server), ("name", asked.name))
     )
     return (
         f'<details id="secret-{escape(whole)}"><summary><code>{escape_text(whole)}</code> '
-        f"{render_badge(state)}"
-        "</summary><p>It goes here and nowhere else:<br>"
+        f"{render_badge(state, 'ok' if state == LENT else '')}</summary>"
+        f"{_tell_lender(asked, state)}<p>It goes here and nowhere else:<br>"
         f"{_render_places(sorted(map(str, asked.uses)))}</p>"
         f'<form class="fields" data-post="/secrets" data-pin '
         f'data-digest="{hash_uses(asked.uses)}" autocomplete="off">{hidden}{_VALUE}'
