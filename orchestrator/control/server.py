@@ -352,7 +352,7 @@ class ControlPlane:
         return CONTROL if self._access.has_token(request) else PAGE
 
     async def _unfreeze(self, pin: str, by: str) -> LiftedFreeze:
-        opened = open_key(self.settings, pin, time.time())
+        opened = open_key(self.settings, pin, time.time(), by)
         if opened.signer is None:
             return LiftedFreeze(None, opened.refused)
         state = await asyncio.to_thread(
@@ -413,7 +413,8 @@ class ControlPlane:
         identity = request.path_params["id"]
         if not body.get("digest"):
             return JSONResponse({"error": NO_DIGEST.format("GET /jobs/ID")}, 400)
-        opened = open_key(self.settings, str(body.get("pin", "")), time.time())
+        by = self._name_place(request)
+        opened = open_key(self.settings, str(body.get("pin", "")), time.time(), by)
         if opened.signer is None:
             return JSONResponse({"error": opened.refused}, 403)
         job = await asyncio.to_thread(self.store.jobs.get, identity)
