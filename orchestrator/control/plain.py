@@ -58,8 +58,8 @@ class PlainPage:
     readers: RoomReaders
 
     async def open_page(self, request: Request) -> Response:
-        """The control page without script. `?login=` of `toolwright control --url --plain` logs a
-        browser in, once.
+        """The entrance of the control page without script. `?login=` of `toolwright control --url
+        --plain` logs a browser in, once.
         """
         code = request.query_params.get("login", "")
         if code and not self.access.is_page_origin(request):
@@ -67,8 +67,8 @@ class PlainPage:
             return RedirectResponse(address)
         begun = self.access.logins.begin_session(code, time.time()) if code else None
         if begun is None or not self.access.is_own_site(request):
-            return _render_refusal(401, "You are not logged in")
-        answer = await self._render_answer(begun, "", Place())
+            return _render_refusal(401, "You are not logged in", RELOADED)
+        answer = HTMLResponse(_render_entrance(begun), headers=HEADERS)
         answer.set_cookie(
             COOKIE, begun.cookie, max_age=int(SESSION_SECONDS), httponly=True, samesite="strict"
         )
@@ -188,5 +188,21 @@ def _render_hidden(session: LoginSession, act: str, approval: Approval | None = 
     )
 
 
-def _render_refusal(status: int, title: str) -> Response:
-    return HTMLResponse(render_notice(title, LOGGED_OUT), status, headers=HEADERS)
+def _render_refusal(status: int, title: str, told: str = LOGGED_OUT) -> Response:
+    return HTMLResponse(render_notice(title, told), status, headers=HEADERS)
+
+
+def _render_entrance(session: LoginSession) -> str:
+    """The answer to a login link: a button that opens the page. A redirect could carry no key but
+    in an address. What a form opened has an address without the spent link, and is opened again by
+    the browser's reload, which sends the form once more.
+    """
+    told = "<p>The link was used and works no more. This button opens the page.</p>"
+    form = _render_form(session, "look", "Open the control page", kind="primary")
+    return render_notice("You are logged in", told + form)
+
+
+RELOADED = """<p>A login link works once. The page without script is opened by its own buttons
+alone: they carry its log-in, so that no other server of this machine gets it.</p>
+<p>Make a new link with <code>toolwright control --url --plain</code>, and press the button that it
+shows. From then on the page can be reloaded.</p>"""
