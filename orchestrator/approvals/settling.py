@@ -6,6 +6,7 @@ so whoever shows a run reads both.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,8 +15,11 @@ from typing import Any
 from orchestrator.approvals.sending import is_on_its_way
 from registry.approvals.approvals import ApprovalTable
 from registry.errors import ApprovalDamaged, RowNotFound
+from registry.jobs.drafts import awaits_draft
 from registry.jobs.jobs import awaits_answer
+from registry.jobs.pending import PendingForge, read_pending
 from registry.models import Approval, Job
+from registry.store import Store
 
 PENDING = "pending"
 WAITS_FOR_YOU, ASKS_YOU = "waits for you", "asks you"
@@ -58,6 +62,51 @@ def settle_run(job: Job, approvals: ApprovalTable, now: float | None = None) -> 
     elif approval.state == "approved" and is_on_its_way(approval, now):
         approval = replace(approval, state="sending")
     return replace(job, result=settle_result(result, approval))
+
+
+def present_to_person(job: Job, store: Store, now: float | None = None) -> Job:
+    """A job as a person is shown it: settled, and where it waits for what the person can change,
+    with a message that says so. Its stored message may be for the model of a client.
+    """
+    settled = settle_run(job, store.approvals, now)
+    if job.state == "queued" and store.processes.get_freeze().frozen:
+        return _tell(settled, FROZEN)
+    return _tell(settled, describe_author_wait(job)) if awaits_draft(job) else settled
+
+
+FROZEN = "waits: everything is frozen; unfreeze to go on (`toolwright unfreeze`)"
+FOR_CLIENTS = re.compile(r"[:;]?\s*(?:or\s+)?read the brief, then `submit`\.?")
+
+
+def describe_author_wait(job: Job) -> str:
+    """What a job waits for whose code, or whose API's description, somebody has to write, who can
+    do that, and how it is ended.
+    """
+    said = FOR_CLIENTS.sub("", job.message).strip()
+    if job.needs is not None:
+        return said
+    pending = read_pending(job.result) or PendingForge()
+    what = "a description of its API" if pending.waits_for == "document" else "its server's code"
+    said = (
+        f"It waits for {what}, which somebody has to write." if said in _BARE else f"{said}. {_NO}"
+    )
+    return (
+        f"{said} A model does once an endpoint is set (OPENAI_MODEL, see docs/authors.md) and "
+        f"`toolwright jobs {job.id} --resume` lets it go on. So does a client that asks Toolwright "
+        f"by MCP: tell it to ask `status` with job={job.id}. `toolwright jobs {job.id} --cancel` "
+        "ends it."
+    )
+
+
+_BARE = ("", "waits for the server's code")
+
+
+def _tell(job: Job, message: str) -> Job:
+    log = tuple(
+        replace(event, message=message) if job.message and event.message == job.message else event
+        for event in job.log
+    )
+    return replace(job, message=message, log=log)
 
 
 def settle_result(result: Mapping[str, Any], approval: Approval) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def _list_renderers(store: Store, place: Place) -> dict[str, Render]:
         "day": lambda: home.render_day(store, time.time()),
         "rules": lambda: approvals.render_rules(store.rules),
         "decided": lambda: approvals.render_decided(store.approvals.find()),
-        "runs": lambda: render_runs(store.jobs, store.model_usage, store.approvals),
+        "runs": lambda: render_runs(store),
         "servers": lambda: servers.render_servers(store),
         "about": lambda: servers.render_about(store, place.name),
         "trust": lambda: server_trust.render_trust(store, place.name),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from orchestrator.approvals.settling import WAITS_FOR_YOU, name_state, name_step, settle_run
+from orchestrator.approvals.settling import WAITS_FOR_YOU, name_state, name_step, present_to_person
 from orchestrator.control.answering import render_question
 from orchestrator.control.markup import (
     escape_text,
@@ -22,10 +22,9 @@ from orchestrator.control.rooms.jobs import render_cancel, render_state
 from orchestrator.control.rooms.place import Place, build_address
 from orchestrator.control.values import render_answer, render_compact
 from orchestrator.views import render_task_result
-from registry.approvals.approvals import ApprovalTable
-from registry.jobs.jobs import JobTable, awaits_answer
-from registry.jobs.model_usage import ModelUsageTable
+from registry.jobs.jobs import awaits_answer
 from registry.models import ENDED_JOBS, Job
+from registry.store import Store
 
 MAX_RUNS = 10
 LOOKED_AT = 50
@@ -35,11 +34,15 @@ ARGUMENTS = 200
 ANSWER_LETTERS = 4_000
 
 
-def render_runs(jobs: JobTable, usage: ModelUsageTable, approvals: ApprovalTable) -> str:
+def render_runs(store: Store) -> str:
     """The newest task runs, newest first. The first one and those that have not ended are open."""
-    runs = [job for job in jobs.find(limit=LOOKED_AT) if job.kind == "do"][:MAX_RUNS]
+    runs = [job for job in store.jobs.find(limit=LOOKED_AT) if job.kind == "do"][:MAX_RUNS]
     lines = "".join(
-        _render_run(settle_run(job, approvals), usage.sum_for_job(job.id).cost, is_open=number == 0)
+        _render_run(
+            present_to_person(job, store),
+            store.model_usage.sum_for_job(job.id).cost,
+            is_open=number == 0,
+        )
         for number, job in enumerate(runs)
     )
     return render_section("Thread", lines or render_empty("Nothing yet. Say above what to do."))

@@ -12,7 +12,7 @@ import click
 
 from orchestrator.approvals.dates import format_age
 from orchestrator.approvals.needs import check_allowable
-from orchestrator.approvals.settling import name_state, settle_run
+from orchestrator.approvals.settling import name_state, present_to_person, settle_run
 from orchestrator.cli.cost_report import print_cost
 from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.job_report import report_job
@@ -100,7 +100,7 @@ def jobs_command(
         if cost:
             print_cost(store.model_usage, settings.of_model.budget, time.time(), as_json)
             return
-        rows = [settle_run(row, store.approvals) for row in store.jobs.find()]
+        rows = [present_to_person(row, store) for row in store.jobs.find()]
     _print_jobs(rows, as_json)
 
 

@@ -11,7 +11,6 @@ from orchestrator.approvals.settling import (
     UNSENT,
     WAITS_FOR_YOU,
     name_state,
-    settle_run,
 )
 from orchestrator.control.markup import (
     escape_text,
@@ -32,7 +31,7 @@ ENDED_SHOWN = 20
 
 def find_jobs(store: Store, states: Iterable[JobState]) -> list[Job]:
     """The jobs in these states, newest first."""
-    jobs = [settle_run(job, store.approvals) for state in states for job in store.jobs.find(state)]
+    jobs = [present_to_person(job, store) for state in states for job in store.jobs.find(state)]
     return sorted(jobs, key=lambda job: job.created, reverse=True)
 
 

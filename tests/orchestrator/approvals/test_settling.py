@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 
 from orchestrator.approvals.sending import render_unsent_line
-from orchestrator.approvals.settling import name_state, name_step, settle_run
+from orchestrator.approvals.settling import (
+    name_state,
+    name_step,
+    present_to_person,
+    settle_run,
+)
 from orchestrator.control.runs import render_runs
 from orchestrator.gateway.exchange_json import pending_json
 from orchestrator.views import encode_job, render_task_result
-from registry.models import Approval, Job
+from registry.models import Approval, Job, JobEvent
 from registry.store import Store
 from tests.registry.samples import approval
 
@@ -135,13 +140,13 @@ def test_a_thread_shows_that_a_write_waits_and_then_its_end(
     assert claimed is not None
     result = {**RESULT, **pending_json(waiting, "a write")}
     store.jobs.finish("j1", claimed.attempt, "done", result, 2.0)
-    html = render_runs(store.jobs, store.model_usage, store.approvals)
+    html = render_runs(store)
     assert '<span class="badge waiting">waits for you</span>' in html
     assert '<span class="badge done">done</span>' in html  # the other step's
     assert html.count(">waits for you<") == 2
     assert "decide it" in html
     store.approvals.decide(waiting.id, False, by="ann", now=time.time())
-    html = render_runs(store.jobs, store.model_usage, store.approvals)
+    html = render_runs(store)
     assert '<span class="badge rejected">rejected</span>' in html
     assert "waits for you" not in html
     assert "decide it" not in html
@@ -153,3 +158,31 @@ def test_a_write_just_approved_is_being_sent_and_one_that_nobody_took_has_its_co
     late = render_unsent_line(approved, NOW + 31, frozen=False)
     assert late == "approved by page and not sent: `toolwright work --approval a1` sends it"
     assert "frozen" in render_unsent_line(approved, NOW + 1, frozen=True)
+
+
+def test_a_task_that_was_asked_while_frozen_says_what_it_waits_for(store: Store) -> None:
+    queued = Job("j2", "do", {"task": "close"}, created=1.0, updated=1.0)
+    store.jobs.create(queued)
+    assert present_to_person(queued, store).message == ""
+    store.processes.freeze(time.time(), "page", "")
+    assert "waits: everything is frozen; unfreeze to go on" in render_runs(store)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "waits for the server's code: read the brief, then `submit`",
+        "no model is configured (OPENAI_MODEL) and the client's cannot be asked: read the brief, "
+        "then `submit`",
+    ],
+)
+def test_a_task_that_waits_for_code_says_to_a_person_who_can_write_it_and_how_it_is_ended(
+    store: Store, message: str
+) -> None:
+    event = JobEvent(1.0, "draft", message)
+    parked = Job("j3", "do", {"task": "add"}, 1.0, 1.0, "waiting", "draft", message=message)
+    told = present_to_person(replace(parked, log=(event,)), store)
+    assert "submit" not in f"{told.message} {told.log}"
+    for word in ("write", "OPENAI_MODEL", "MCP", "--resume", "`toolwright jobs j3 --cancel`"):
+        assert word in told.message
+    assert name_state(told) == "waiting"

@@ -60,7 +60,7 @@ def shown(store: Store, *jobs: Job) -> str:
             assert claimed is not None
             args = (job.id, claimed.attempt, job.state, job.result, job.updated, job.message)
             store.jobs.finish(*args)  # type: ignore[arg-type]
-    return render_runs(store.jobs, store.model_usage, store.approvals)
+    return render_runs(store)
 
 
 def test_a_run_shows_its_task_calls_time_cost_and_answer(store: Store) -> None:
@@ -194,7 +194,7 @@ def ask(store: Store, kind: str) -> Job:
 @pytest.mark.parametrize("kind", SHOWN)
 def test_what_a_run_asks_is_a_form_that_names_the_question(store: Store, kind: str) -> None:
     html = render_question(ask(store, kind))
-    assert 'id="ask-j1"' in render_runs(store.jobs, store.model_usage, store.approvals)
+    assert 'id="ask-j1"' in render_runs(store)
     assert 'data-post="/jobs/j1/answer"' in html
     assert f'name="question" value="s1.{kind}.1"' in html
     assert "<img" not in html
