@@ -87,9 +87,8 @@ def describe_author_wait(job: Job) -> str:
         return said
     pending = read_pending(job.result) or PendingForge()
     what = "a description of its API" if pending.waits_for == "document" else "its server's code"
-    said = (
-        f"It waits for {what}, which somebody has to write." if said in _BARE else f"{said}. {_NO}"
-    )
+    waits = f"It waits for {what}, which somebody has to write."
+    said = waits if said in _BARE else f"{said}. {waits}"
     return (
         f"{said} A model does once an endpoint is set (OPENAI_MODEL, see docs/authors.md) and "
         f"`toolwright jobs {job.id} --resume` lets it go on. So does a client that asks Toolwright "

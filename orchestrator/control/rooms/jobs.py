@@ -11,6 +11,7 @@ from orchestrator.approvals.settling import (
     UNSENT,
     WAITS_FOR_YOU,
     name_state,
+    present_to_person,
 )
 from orchestrator.control.markup import (
     escape_text,
