@@ -77,7 +77,7 @@ def test_a_private_address_that_nobody_allows_is_no_outage_and_says_how_it_is_al
     found = find_cause(call)
     assert found is not None
     assert (found.kind, found.repair) == ("not allowed", "")
-    assert "`toolwright source allow api.example:443`" in found.reason
+    assert "`toolwright source allow api.test:443`" in found.reason
     assert "reached" not in found.text
 
 
