@@ -63,7 +63,11 @@ def _list_home(settings: Settings, store: Store) -> tuple[Row, ...]:
     pin = "set" if settings.pin.exists() else "not set"
     return (
         ("home", f"<code>{escape_text(str(settings.home))}</code>", _name("TOOLWRIGHT_HOME")),
-        ("engine that runs servers", escape_text(settings.engine), _name("TOOLWRIGHT_ENGINE")),
+        (
+            "engine that runs servers",
+            escape_text(settings.engine),
+            f"{_name('TOOLWRIGHT_ENGINE')}, <code>toolwright setup --engine</code>",
+        ),
         ("running processes", processes or "none", ""),
         ("PIN", pin, "<code>toolwright setup</code>"),
         ("messages to you", _list_targets(settings), "<code>toolwright push add</code>"),
