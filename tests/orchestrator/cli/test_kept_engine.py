@@ -1,4 +1,4 @@
-"""Where servers run: what `setup --engine` was told is kept in the home, and what goes before it."""
+"""Where servers run: the home keeps what `setup --engine` was told, and what goes before that."""
 
 from __future__ import annotations
 
