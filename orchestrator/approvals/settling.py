@@ -87,23 +87,26 @@ def describe_author_wait(job: Job) -> str:
         return said
     pending = read_pending(job.result) or PendingForge()
     what = "a description of its API" if pending.waits_for == "document" else "its server's code"
-    waits = f"It waits for {what}, which somebody has to write."
-    said = waits if said in _BARE else f"{said}. {waits}"
+    waits = f"waits for {what}" if said in _BARE else f"{said}; it waits for {what}"
     return (
-        f"{said} A model does once an endpoint is set (OPENAI_MODEL, see docs/authors.md) and "
-        f"`toolwright jobs {job.id} --resume` lets it go on. So does a client that asks Toolwright "
-        f"by MCP: tell it to ask `status` with job={job.id}. `toolwright jobs {job.id} --cancel` "
-        "ends it."
+        f"{waits}. A model writes it once OPENAI_MODEL is set (docs/authors.md; then `toolwright "
+        f"jobs {job.id} --resume`), else a client that asks Toolwright by MCP (`status` with "
+        f"job={job.id}). `toolwright jobs {job.id} --cancel` ends it."
     )
 
 
-_BARE = ("", "waits for the server's code")
+_BARE = (
+    "",
+    "waits for the server's code",
+    "no model is configured (OPENAI_MODEL) and the client's cannot be asked",
+)
+"""Messages that say no more than that nobody has written it."""
 
 
 def _tell(job: Job, message: str) -> Job:
+    """The job with another message, which stands once: not in its events too."""
     log = tuple(
-        replace(event, message=message) if job.message and event.message == job.message else event
-        for event in job.log
+        replace(event, message="") if event.message == job.message else event for event in job.log
     )
     return replace(job, message=message, log=log)
 

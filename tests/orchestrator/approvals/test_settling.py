@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.approvals.sending import render_unsent_line
 from orchestrator.approvals.settling import (
+    describe_author_wait,
     name_state,
     name_step,
     present_to_person,
@@ -186,3 +187,4 @@ def test_a_task_that_waits_for_code_says_to_a_person_who_can_write_it_and_how_it
     for word in ("write", "OPENAI_MODEL", "MCP", "--resume", "`toolwright jobs j3 --cancel`"):
         assert word in told.message
     assert name_state(told) == "waiting"
+    assert len(describe_author_wait(replace(parked, id="0" * 16))) < 300
