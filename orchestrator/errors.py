@@ -57,8 +57,11 @@ class HomeInUse(OrchestratorError):
 
 
 class UnknownEngine(OrchestratorError):
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(f"there is no engine {name!r}. Choose one of {', '.join(known)}.")
+    def __init__(self, name: str, known: tuple[str, ...], where: str = "") -> None:
+        said = f" ({where} names it)" if where else ""
+        super().__init__(
+            f"there is no engine {name[:40]!r}{said}. Choose one of {', '.join(known)}."
+        )
 
 
 class UnknownTool(OrchestratorError):

@@ -219,6 +219,9 @@ EngineName = Literal["docker", "wasm", "auto"]
 INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 """Environment variables that an unconfined server inherits, as from any MCP client."""
 ENGINES: tuple[EngineName, ...] = ("docker", "wasm", "auto")
+ENGINE_FILE = "engine"
+"""The file of a home that has the engine which `setup --engine` was told."""
+MAX_ENGINE_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -259,6 +262,7 @@ class Settings:
     plane, for the links of messages; by default its own URL. `directory_copy` is a copy of the
     package that has the descriptions of public APIs, a tarball or a directory, which is asked
     instead of the network; `search_url` the SearXNG instance that is asked for what has none.
+    `kept_engine` is what `setup --engine` keeps in the home, where nothing else says which.
     """
 
     home: Path
@@ -271,6 +275,7 @@ class Settings:
     spares: int = 1
     container_runtime: str | None = None
     engine: EngineName = "auto"
+    kept_engine: EngineName | None = None
     cache: Path = Path("cache")
     recordings_mb: int = 256
     result_bytes: int = 6_000
@@ -360,7 +365,6 @@ def load_settings(
     given = os.environ if environment is None else environment
     home = home or Path(given.get("TOOLWRIGHT_HOME") or Path.home() / ".toolwright")
     home = home.expanduser().absolute()
-    chosen = _choose_engine(given, engine)
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if (home / RESTORING).exists():
@@ -369,6 +373,7 @@ def load_settings(
         instance = _read_identity(home / "instance")
     except OSError as error:
         raise HomeUnusable(str(home), error.strerror or str(error)) from error
+    kept = _read_kept_engine(home / ENGINE_FILE)
     return Settings(
         home=home,
         database_url=given.get("TOOLWRIGHT_DATABASE_URL") or f"sqlite:///{home / 'toolwright.db'}",
@@ -382,7 +387,8 @@ def load_settings(
         ),
         spares=int(given.get("TOOLWRIGHT_SPARES") or Settings.spares),
         container_runtime=given.get("TOOLWRIGHT_CONTAINER_RUNTIME") or None,
-        engine=chosen,
+        engine=_choose_engine(given, engine, kept),
+        kept_engine=kept,
         cache=_find_cache(given),
         calls_mb=int(_parse_number(given, "TOOLWRIGHT_CALLS_MB", Settings.calls_mb)),
         probe_requests=int(_parse_number(given, "TOOLWRIGHT_PROBE_REQUESTS", PROBE_REQUESTS)),
@@ -414,11 +420,35 @@ def load_engine_settings(
     return EngineSettings(_choose_engine(given, engine), _find_cache(given))
 
 
-def _choose_engine(given: Mapping[str, str], engine: str | None) -> EngineName:
-    chosen = engine or given.get("TOOLWRIGHT_ENGINE") or "auto"
+def describe_kept_engine(settings: Settings) -> str:
+    """Which engine a home keeps, and what goes before it, in a sentence."""
+    told = f"servers run on {settings.kept_engine}, as `toolwright setup` was told"
+    if settings.engine != settings.kept_engine:
+        return f"{told}, but this time on {settings.engine} (TOOLWRIGHT_ENGINE or --engine)"
+    return f"{told}; `toolwright setup --engine auto` takes that back"
+
+
+def _choose_engine(
+    given: Mapping[str, str], engine: str | None, kept: EngineName | None = None
+) -> EngineName:
+    chosen = engine or given.get("TOOLWRIGHT_ENGINE") or kept or "auto"
     if chosen not in ENGINES:
         raise UnknownEngine(chosen, ENGINES)
     return chosen
+
+
+def _read_kept_engine(path: Path) -> EngineName | None:
+    """The engine that `setup --engine` keeps in a home; None where it keeps none."""
+    try:
+        with path.open() as file:
+            name = file.read(MAX_ENGINE_NAME).strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise HomeUnusable(str(path), str(error)) from error
+    if name not in ENGINES:
+        raise UnknownEngine(name, ENGINES, str(path))
+    return None if name == "auto" else name
 
 
 def _find_path(text: str) -> Path | None:

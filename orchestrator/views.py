@@ -71,6 +71,8 @@ def build_pending_result(approval: Approval, reason: str) -> Result:
 
 
 def _pending_answer(value: Mapping[str, Any]) -> Result:
+    if _is_approved(value):
+        return _tell_sending(value)
     approval = value["approval"]
     text = (
         f"Nothing was sent ({value['why']}). A person has to approve this exact request "
@@ -88,7 +90,23 @@ def _render_next(value: Mapping[str, Any]) -> str:
     return f" Then run {value['next']} goes on with what is left." if value.get("next") else ""
 
 
+def _is_approved(value: Mapping[str, Any]) -> bool:
+    """Whether a request that waited was approved since (`orchestrator.approvals.settling`)."""
+    return str(value.get("approval_state", "pending")) != "pending"
+
+
+def _tell_sending(value: Mapping[str, Any]) -> Result:
+    approval = value["approval"]
+    stands = "it is being sent"
+    if value.get("approval_state") == "approved":
+        stands = f"it is not sent yet, and `toolwright work --approval {approval}` sends it"
+    text = f"A person approved this request (approval {approval}); {stands}:"
+    return build_answer(value, f"{text}\n{_render_request(value)}{_render_next(value)}")
+
+
 def _tell_pending(value: Mapping[str, Any]) -> Result:
+    if _is_approved(value):
+        return _tell_sending(value)
     approval = value["approval"]
     text = (
         f"Nothing was sent ({value['why']}). This exact request waits for your decision "

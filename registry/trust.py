@@ -40,6 +40,7 @@ FAULTS: dict[str, Fault] = {
     "arguments": "caller",
     "credential": "caller",
     "refused": "nobody",
+    "not_allowed": "nobody",
     "captured": "nobody",
     "too_large": "caller",
     "http": "upstream",
@@ -53,10 +54,11 @@ FAULTS: dict[str, Fault] = {
 }
 """Whose doing an outcome is, by failure kind.
 
-The kinds are docs/runtime-protocol.md, section 2, and eight of ours: `drift` (a server lists
+The kinds are docs/runtime-protocol.md, section 2, and nine of ours: `drift` (a server lists
 other tools than were proved), `crashed` (the container ended or broke the protocol), `exception`
 (the code raised what it did not declare), `refusal` (it refused as it declares), `credential`
-(401, 403), `engine` (none answers, or its base image is missing), `cancelled` (by its client) and
+(401, 403), `not_allowed` (a private address that nobody allowed), `engine` (none answers, or
+its base image is missing), `cancelled` (by its client) and
 `wrong` (a person marked the result wrong).
 """
 

@@ -76,6 +76,10 @@ class UpstreamUnreachable(SandboxError):
     """The API could not be reached, or the connection broke off. The message gives the reason."""
 
 
+class AddressNotAllowed(UpstreamUnreachable):
+    """A host is at a private address, and nobody allowed that. Nothing was sent."""
+
+
 class RateLimited(SandboxError):
     """An upstream asked for a pause longer than the caller's patience; `seconds` of it are left."""
 

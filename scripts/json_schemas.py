@@ -363,6 +363,7 @@ COMMANDS: Mapping[str, tuple[str, Schema]] = {
                     "has_pin": flag(),
                     "clients": many(shape(client=text(), path=text(), has_toolwright=flag())),
                     "next": many(text(), "Likely next commands."),
+                    "kept_engine": text("What the home keeps of `--engine`."),
                 },
                 home=text(),
                 engine=text("What servers run on."),

@@ -61,7 +61,7 @@ def decide_with_pin(
     known = decision.digest in ("", shown.wire_digest) or decision.digest == hash_approval(shown)
     if not known:
         return DecisionResult(shown.state, LOOK_AGAIN)
-    opened = open_key(settings, decision.pin, now)
+    opened = open_key(settings, decision.pin, now, decision.by)
     if opened.signer is None:
         return DecisionResult(shown.state, opened.refused, pin_wrong=True)
     rule = create_rule(store, shown, always, opened.signer, decision.by, now) if always else None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from orchestrator.approvals.accounts import SOURCES
 from orchestrator.approvals.granting import bind_secret, unbind_secret
+from orchestrator.approvals.grants import Grants
 from orchestrator.errors import OrchestratorError
 from registry.secrets.signing import Signer
 from registry.secrets.vault import Secret, Vault
 from registry.store import Store
-from sandbox.credentials.uses import SecretUse
+from sandbox.bundle.credential import Credential
+from sandbox.credentials.uses import SecretUse, goes_in_header
+from sandbox.wire.policy import parse_origin
 from sandbox.wire.redaction import ANYWHERE, MAX_SECRET
 
 SHORT = "It is so short that it cannot be kept out of answers for certain."
@@ -60,6 +63,26 @@ def remove_secret(store: Store, vault: Vault, server: str, name: str, by: str) -
         "secret.remove", name if server == SOURCES else f"{server}.{name}", {}, now
     )
     return removed
+
+
+def find_lender(
+    consents: Grants,
+    credential: Credential,
+    uses: Collection[SecretUse],
+    names: Collection[tuple[str, str]],
+) -> str:
+    """The name of the source's secret that a credential without one of its own is sent with, where
+    one serves all of its `uses`; else "". `names` are the secrets that are set.
+    """
+    lending = {
+        (source.secret, parse_origin(source.url))
+        for source in consents.find_sources()
+        if (SOURCES, source.secret) in names and goes_in_header(credential, source.header)
+    }
+    wanted = {use.origin for use in uses}
+    found = (name for name, _ in sorted(lending, key=lambda each: each[0]))
+    fitting = (name for name in found if all((name, origin) in lending for origin in wanted))
+    return next(fitting, "") if wanted else ""
 
 
 def hash_uses(uses: Iterable[SecretUse]) -> str:

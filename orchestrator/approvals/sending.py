@@ -26,6 +26,8 @@ TAKERS = frozenset({"serve", "work", "run"})
 """The kinds of processes that carry out whatever people approve."""
 TAKE_SECONDS = 1.0
 """How long a live process has to claim an approval; it looks every 15 ms."""
+START_SECONDS = 30.0
+"""How long after a decision a process that sends it may take to begin, on a busy machine."""
 UNSENT, UNSETTLED = ("approved",), ("approved", "claimed", "sending")
 POLL_SECONDS = 0.03
 MAX_TOLD = 1_000
@@ -87,6 +89,21 @@ def render_outcome(approval: Approval) -> str:
 def build_send_command(identity: str) -> str:
     """What sends an approved write that nobody has sent."""
     return f"toolwright work --approval {escape_line(identity)}"
+
+
+def is_on_its_way(approval: Approval, now: float) -> bool:
+    """Whether an approved write was approved so lately that whoever sends it may not have begun."""
+    return approval.decided_at is not None and now - approval.decided_at < START_SECONDS
+
+
+def render_unsent_line(approval: Approval, now: float, frozen: bool) -> str:
+    """How an approved write that nobody has begun to send stands."""
+    if frozen:
+        return "approved; everything is frozen, and once that is lifted it can be sent"
+    if is_on_its_way(approval, now):
+        return "is being sent"
+    by = approval.decided_by
+    return f"approved by {by} and not sent: `{build_send_command(approval.id)}` sends it"
 
 
 def render_unsent(count: int, first: str, frozen: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from registry.errors import KeyChanged, PinUnusable, RegistryError, SignedHeadsD
 from registry.secrets.pin import verify_pin
 from registry.secrets.signing import Signer
 
+PIN_REFUSED = "pin.refused"
+"""The audit row of a wrong PIN."""
+
 
 @dataclass(frozen=True)
 class OpenedKey:
@@ -25,8 +29,11 @@ class OpenedKey:
     refused: str = ""
 
 
-def open_key(settings: Settings, pin: str, now: float) -> OpenedKey:
-    """Open the key with this PIN, if it is the key that was pinned before."""
+def open_key(settings: Settings, pin: str, now: float, by: str = "terminal") -> OpenedKey:
+    """Open the key with this PIN, if it is the key that was pinned before. A wrong PIN leaves a row
+    in the audit that says that one was given and `by` whom. While the lock lasts none is checked,
+    and none leaves a row.
+    """
     try:
         checked = verify_pin(settings.pin, pin, now)
         if checked.signer is not None:
@@ -36,9 +43,18 @@ def open_key(settings: Settings, pin: str, now: float) -> OpenedKey:
     if checked.locked_until is not None:
         seconds = max(1, round(checked.locked_until - now))
         return OpenedKey(refused=f"too many wrong PINs; try again in {seconds} s")
-    return OpenedKey(
-        checked.signer, "" if checked.ok else "that is not the PIN; nothing was changed"
-    )
+    if checked.signer is None:
+        _record_refusal(settings, checked.failures, by, now)
+        return OpenedKey(refused="that is not the PIN; nothing was changed")
+    return OpenedKey(checked.signer)
+
+
+def _record_refusal(settings: Settings, failures: int, by: str, now: float) -> None:
+    """Record that a wrong PIN was given. The PIN is refused also where that cannot be stored."""
+    # Loaded only here: most commands that take a PIN get the right one.
+    store = importlib.import_module("registry.store").Store
+    with suppress(RegistryError, OSError), store.open(settings.database_url) as opened:
+        opened.audit.add_note(PIN_REFUSED, "PIN", {"wrong_in_a_row": failures, "by": by}, now)
 
 
 def check_pin(settings: Settings, pin: str, now: float) -> str:

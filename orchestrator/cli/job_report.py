@@ -9,6 +9,7 @@ from typing import Any
 
 from forge.text import render_count
 from orchestrator.approvals.needs import is_allowable, render_way, show_need
+from orchestrator.approvals.settling import FOR_CLIENTS
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.terminal import FAILED, WAITING, print_json, print_text
 from orchestrator.views import render_task_result
@@ -52,7 +53,7 @@ def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
 def _describe_wait(job: Job) -> str:
     """What a job waits for, without the command that a line of its own has."""
     if job.needs is None:
-        return job.message
+        return FOR_CLIENTS.sub("", job.message) if awaits_draft(job) else job.message
     said, colon, way = job.message.rpartition(f": {render_way(job.needs, job.id)}")
     return f"{said}." if colon and not way.strip(" ();") else job.message
 
@@ -79,6 +80,7 @@ def _list_ways(job: Job) -> Iterator[str]:
     if not isinstance(job.needs, UnfreezeNeed | EngineNeed) and not _is_client_written(job):
         yield f"have a model write it: set OPENAI_MODEL (docs/authors.md), then {resume}"
     yield f"let an MCP client's model write it: have it ask `status` with job={job.id}"
+    yield f"or end it: toolwright jobs {job.id} --cancel"
 
 
 def _is_client_written(job: Job) -> bool:

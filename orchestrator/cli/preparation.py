@@ -10,7 +10,9 @@ import click
 
 from orchestrator.cli.enroll import choose_pin
 from orchestrator.cli.terminal import err, is_terminal, print_note, read_line
-from orchestrator.settings import Settings
+from orchestrator.processes.resident import stop_resident
+from orchestrator.settings import ENGINE_FILE, Settings, load_settings
+from registry.database.files import write_atomically
 from registry.secrets.pin import MIN_LENGTH
 from registry.secrets.signing import compute_fingerprint
 from registry.store import Store
@@ -52,6 +54,19 @@ def set_up_first_pin(settings: Settings, pin_file: Path | None, quiet: bool) -> 
     print_note(
         f"PIN: set; your decisions are signed with the key {compute_fingerprint(signer.public)}"
     )
+
+
+def keep_engine(settings: Settings, engine: str) -> Settings:
+    """Keep in the home where servers run, `auto` nothing; the settings with it. What answers
+    commands ends, so that the next one starts with it.
+    """
+    path = settings.home / ENGINE_FILE
+    if engine == "auto":
+        path.unlink(missing_ok=True)
+    else:
+        write_atomically(path, f"{engine}\n".encode())
+    stop_resident(settings.home)
+    return load_settings(home=settings.home, engine=engine)
 
 
 def prepare_engine(settings: Settings) -> str:

@@ -83,8 +83,19 @@ def _read_values(text: str, shown: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in shown["known"].items():
         _print(f"  {name}: {json.dumps(value, ensure_ascii=False)}")
     wanted = list(shown["missing"]) or list(shown["known"])
-    typed = {name: _parse_value(click.prompt(name, err=True)) for name in wanted}
+    earlier = shown.get("earlier") or {}
+    typed = {
+        name: _parse_value(click.prompt(name, err=True, default=_write_default(earlier.get(name))))
+        for name in wanted
+    }
     return dict(coerce_arguments(shown["inputSchema"], nest_values(typed)).arguments)
+
+
+def _write_default(value: Any) -> str | None:
+    """A value as it is typed; None where there is none, so that one has to be typed."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _parse_value(typed: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.control.arguments import list_arguments, read_fields
+from orchestrator.control.arguments import fill_field, list_arguments, read_fields
 from orchestrator.control.middleware import read_body
 from orchestrator.control.rooms.fields import FormField, build_field
 from orchestrator.control.texts import ShownText, cut_text
@@ -239,13 +239,17 @@ def _show_arguments(question: Mapping[str, Any]) -> ArgumentForm:
     if "source" in question["schema"]["properties"]:
         return ArgumentForm(_show_text(question), wants_source=True)
     known = (shown.get("known") or {}) if shown.get("missing") else {}
+    earlier = shown.get("earlier") or {}
     return ArgumentForm(
         _show_text(question),
         tuple(
             (cut_text(str(name)[:80]), cut_text(json.dumps(value, ensure_ascii=False)))
             for name, value in known.items()
         ),
-        tuple(map(build_field, list_arguments(_build_schema(shown)))),
+        tuple(
+            build_field(fill_field(each, earlier[each.name]) if each.name in earlier else each)
+            for each in list_arguments(_build_schema(shown))
+        ),
     )
 
 

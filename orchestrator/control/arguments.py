@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sandbox.schemas.keywords import declared_types
@@ -24,7 +24,8 @@ _BRANCHES = ("anyOf", "oneOf", "allOf")
 @dataclass(frozen=True)
 class FormArgument:
     """One argument: the types of JSON Schema that it may have (none where it may be anything) and,
-    where it has to be one of a few values, their JSON texts.
+    where it has to be one of a few values, their JSON texts. `sample` is an example of what may be
+    typed, `value` what stands in its field until another is typed.
     """
 
     name: str
@@ -33,6 +34,7 @@ class FormArgument:
     description: str = ""
     choices: tuple[str, ...] = ()
     sample: str = ""
+    value: str = ""
 
     @property
     def is_text(self) -> bool:
@@ -60,6 +62,12 @@ def list_arguments(schema: Any) -> tuple[FormArgument, ...]:
     named = [*required] if isinstance(required, list) else []
     found = [_read_argument(str(n), part, n in named, schema) for n, part in properties.items()]
     return tuple(sorted(found, key=lambda each: not each.required)[:MAX_ARGUMENTS])
+
+
+def fill_field(argument: FormArgument, value: Any) -> FormArgument:
+    """The argument with a value in its field, as the text that `read_fields` reads as that."""
+    plain = isinstance(value, str) and not argument.choices
+    return replace(argument, value=value if plain else _write_json(value))
 
 
 def _read_argument(name: str, schema: Any, required: bool, root: Mapping[str, Any]) -> FormArgument:

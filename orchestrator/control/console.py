@@ -12,6 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from orchestrator.approvals.settling import settle_run
 from orchestrator.control.access import ControlAccess
 from orchestrator.control.commands import run_command
 from orchestrator.control.logins import LoginSession
@@ -25,6 +26,7 @@ from orchestrator.processes.control_client import spawn_command
 from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
 from orchestrator.views import encode_job
+from registry.errors import RowNotFound
 from registry.models import ENDED_JOBS, Job, JobKind, generate_id
 from registry.store import Store
 from sandbox.plain_secrets import find_secrets_in_task
@@ -37,6 +39,9 @@ MAX_WAIT_SECONDS = 25.0
 MAX_WATCHERS = 32
 REPLAY_SECONDS = 120.0
 CHECK_SECONDS = 90.0
+MAX_TOLD = 200
+MAX_EARLIER = 20
+"""Calls of a run whose arguments the run that does it again starts with."""
 SEARCHED_ROWS = 5000
 FOUND_ROWS = 100
 MAX_REASON = 1_000
@@ -180,7 +185,8 @@ class PageConsole:
         while True:
             job = await asyncio.to_thread(self.store.jobs.get, request.path_params["id"])
             if job.updated != seen or job.state in ENDED_JOBS or time.monotonic() >= end:
-                return JSONResponse(encode_job(job))
+                settled = await asyncio.to_thread(settle_run, job, self.store.approvals)
+                return JSONResponse(encode_job(settled))
             await asyncio.sleep(LOOK_SECONDS)
 
     async def repeat_task(self, request: Request) -> Response:
@@ -189,8 +195,36 @@ class PageConsole:
         order = _parse_order(dict(earlier.request)) if earlier.kind == "do" else None
         if order is None:
             return JSONResponse({"error": f"{earlier.id} is no task run"}, 400)
-        job = await asyncio.to_thread(self._queue_job, order)
-        return JSONResponse({"job": job.id, "told": f"done again as {job.id}"}, 202)
+        again = {**order, **await asyncio.to_thread(self._keep_earlier, earlier)}
+        job = await asyncio.to_thread(self._queue_job, again)
+        return JSONResponse({"job": job.id, "told": f"begun again as {job.id}"}, 202)
+
+    def _keep_earlier(self, job: Job) -> dict[str, Any]:
+        """What a run that is done again starts with: the arguments of its calls, by tool, and the
+        tool where it was one that is still registered.
+        """
+        steps = job.result.get("steps") if isinstance(job.result, Mapping) else None
+        called = [
+            (str(step["tool"]), dict(step["arguments"]))
+            for step in (steps if isinstance(steps, list) else ())
+            if isinstance(step, Mapping)
+            and step.get("tool")
+            and isinstance(step.get("arguments"), Mapping)
+        ][:MAX_EARLIER]
+        if not called:
+            # It ended before it called anything, as the run before it did not.
+            before = job.request.get("earlier")
+            return {"earlier": dict(before)} if isinstance(before, Mapping) else {}
+        (tool, _), one = called[0], len(called) == 1
+        return {"earlier": dict(called), **({"tool": tool} if one and self._has_tool(tool) else {})}
+
+    def _has_tool(self, name: str) -> bool:
+        server, _, tool = name.partition(".")
+        try:
+            self.store.servers.get(server).get_tool(tool)
+        except (RowNotFound, KeyError):
+            return False
+        return True
 
     async def mark_wrong(self, request: Request) -> Response:
         """Mark a call's result as wrong, with a `reason`: it counts as a failure of its server."""
@@ -232,7 +266,25 @@ class PageConsole:
 def render_replay(identity: str, said: Mapping[str, Any]) -> str:
     """What a replay came to, in words, of what `toolwright replay --json` prints."""
     verdict = str(said.get("verdict", "ended"))
-    return f"The replay of {identity} is {verdict}. `toolwright replay {identity}` shows more."
+    if verdict == "same":
+        return "The replay gave the same answer."
+    listed = said.get("replays")
+    replays = [each for each in listed if isinstance(each, Mapping)] if listed else []
+    told = next((each for each in replays if each.get("verdict") == verdict), {})
+    more = f"`toolwright replay {identity}` shows all of it."
+    if verdict != "different":
+        return f"It could not be replayed: {_cut(told.get('reason'))}. {more}"
+    found = told.get("difference")
+    difference = found if isinstance(found, Mapping) else {}
+    was, got = _cut(difference.get("expected")), _cut(difference.get("got"))
+    where = _cut(difference.get("where")) or "/"
+    return f"The replay gave another answer: at {where} it was {was} and is {got}. {more}"
+
+
+def _cut(value: Any) -> str:
+    """A stranger's value in a line."""
+    text = " ".join(str("" if value is None else value).split())
+    return text if len(text) <= MAX_TOLD else f"{text[:MAX_TOLD]}…"
 
 
 def _parse_order(body: dict[str, Any]) -> dict[str, Any] | None:

@@ -87,7 +87,7 @@ class GrantDesk:
     async def _do_with_pin(self, request: Request, do: Doing) -> Response:
         body = await read_body(request)
         opened = await asyncio.to_thread(
-            open_key, self.settings, str(body.get("pin", "")), time.time()
+            open_key, self.settings, str(body.get("pin", "")), time.time(), "page"
         )
         if opened.signer is None:
             return JSONResponse({"error": opened.refused}, 403)

@@ -166,7 +166,7 @@ def _list_parts(store: Store, place: Place) -> dict[str, Part]:
         "decided": Part(
             "approvals", "decided", lambda: approvals.view_decided(store.approvals.find())
         ),
-        "runs": Part("runs", "runs", lambda: runs.view_runs(store.jobs, store.model_usage)),
+        "runs": Part("runs", "runs", lambda: runs.view_runs(store)),
         "servers": Part("servers", "servers", lambda: servers.view_servers(store)),
         "about": Part("servers", "about", lambda: servers.view_about(store, name)),
         "trust": Part("server_trust", "trust", lambda: server_trust.view_trust(store, name)),

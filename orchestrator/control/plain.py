@@ -85,8 +85,8 @@ class PlainPage:
     readers: RoomReaders
 
     async def open_page(self, request: Request) -> Response:
-        """The control page without script. `?login=` of `toolwright control --url --plain` logs a
-        browser in, once.
+        """The entrance of the control page without script. `?login=` of `toolwright control --url
+        --plain` logs a browser in, once.
         """
         code = request.query_params.get("login", "")
         if code and not self.access.is_page_origin(request):
@@ -94,8 +94,8 @@ class PlainPage:
             return RedirectResponse(address)
         begun = self.access.logins.begin_session(code, time.time()) if code else None
         if begun is None or not self.access.is_own_site(request):
-            return _render_refusal(401, "You are not logged in")
-        answer = await self._render_answer(begun, "", Place())
+            return _render_refusal(401, "You are not logged in", "reloaded")
+        answer = HTMLResponse(_render_entrance(begun), headers=HEADERS)
         answer.set_cookie(
             COOKIE, begun.cookie, max_age=int(SESSION_SECONDS), httponly=True, samesite="strict"
         )
@@ -190,5 +190,14 @@ def _build_fields(
     }
 
 
-def _render_refusal(status: int, heading: str) -> Response:
-    return HTMLResponse(render_template("logged_out", heading=heading), status, headers=HEADERS)
+def _render_refusal(status: int, heading: str, template: str = "logged_out") -> Response:
+    return HTMLResponse(render_template(template, heading=heading), status, headers=HEADERS)
+
+
+def _render_entrance(session: LoginSession) -> str:
+    """The answer to a login link: a button that opens the page. A redirect could carry no key but
+    in an address. What a form opened has an address without the spent link, and is opened again by
+    the browser's reload, which sends the form once more.
+    """
+    form = PlainForm(_build_fields(session, "look"), "Open the control page", "primary")
+    return render_template("entrance", heading="You are logged in", entrance=form)

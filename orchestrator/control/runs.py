@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.approvals.settling import WAITS_FOR_YOU, name_state, name_step, present_to_person
 from orchestrator.control.answering import ShownQuestion, show_question
 from orchestrator.control.rooms.approvals import ShownNeed, show_need
 from orchestrator.control.rooms.jobs import ShownState, show_state
@@ -17,9 +18,9 @@ from orchestrator.control.rooms.place import Place, build_address
 from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.control.values import ShownAnswer, show_answer, show_compact
 from orchestrator.views import render_task_result
-from registry.jobs.jobs import JobTable, awaits_answer
-from registry.jobs.model_usage import ModelUsageTable
+from registry.jobs.jobs import awaits_answer
 from registry.models import ENDED_JOBS, Job
+from registry.store import Store
 
 MAX_RUNS = 10
 LOOKED_AT = 50
@@ -34,14 +35,14 @@ ANSWER_LETTERS = 4_000
 @dataclass(frozen=True)
 class RunStep:
     """A step with the tool that it called, and the address of the call ("" where there is none).
-    `state` and `took` may be "".
+    `took` may be "".
     """
 
     task: ShownText
     tool: ShownText
     tool_address: str
     arguments: ShownText
-    state: ShownText
+    state: ShownState | None
     took: str
     call: str
 
@@ -86,11 +87,15 @@ class ShownRun:
     commands: tuple[str, ...]
 
 
-def view_runs(jobs: JobTable, usage: ModelUsageTable) -> tuple[ShownRun, ...]:
+def view_runs(store: Store) -> tuple[ShownRun, ...]:
     """The newest task runs, newest first. The first one and those that have not ended are open."""
-    runs = [job for job in jobs.find(limit=LOOKED_AT) if job.kind == "do"][:MAX_RUNS]
+    runs = [job for job in store.jobs.find(limit=LOOKED_AT) if job.kind == "do"][:MAX_RUNS]
     return tuple(
-        _show_run(job, usage.sum_for_job(job.id).cost, is_first=number == 0)
+        _show_run(
+            present_to_person(job, store),
+            store.model_usage.sum_for_job(job.id).cost,
+            is_first=number == 0,
+        )
         for number, job in enumerate(runs)
     )
 
@@ -151,7 +156,7 @@ def _list_events(job: Job) -> tuple[RunEvent, ...]:
 
 
 def _show_step(step: Mapping[str, Any]) -> RunStep:
-    took, tool = step.get("milliseconds"), str(step["tool"])
+    took, tool, state = step.get("milliseconds"), str(step["tool"]), str(step.get("state", ""))
     given, call = step.get("arguments") or {}, str(step.get("call") or "")
     server, _, name = tool.partition(".")
     return RunStep(
@@ -159,7 +164,7 @@ def _show_step(step: Mapping[str, Any]) -> RunStep:
         cut_text(tool),
         Place("servers", server, {"tool": name}).build_address(),
         show_compact(given, ARGUMENTS) if given else cut_text(""),
-        cut_text(str(step.get("state", "")), MAX_STATE),
+        ShownState(cut_text(name_step(state), MAX_STATE), state) if state else None,
         f", {took:.0f} ms" if isinstance(took, int | float) and took else "",
         build_address("calls", call) if call else "",
     )
@@ -174,8 +179,8 @@ def _show_end(job: Job) -> RunEnd:
         return RunEnd(lacks_tool=True)
     told = render_task_result(job.result, to_person=True)
     answer = show_answer(told, f"run-{job.id}", ANSWER_LETTERS)
-    is_pending = job.result.get("state") == "pending"
-    return RunEnd(answer=answer, approvals=build_address("approvals") if is_pending else "")
+    waits = name_state(job) == WAITS_FOR_YOU
+    return RunEnd(answer=answer, approvals=build_address("approvals") if waits else "")
 
 
 def _is_without_tool(result: Mapping[str, Any]) -> bool:

@@ -75,6 +75,8 @@ NO_DIGEST = (
     "decide on the page or at the terminal"
 )
 
+CONTROL, PAGE = "control", "page"
+"""Who is said to have done what was asked for with the token, and on the page."""
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -235,19 +237,19 @@ class ControlPlane:
         }
 
     async def _freeze_plainly(self, fields: Mapping[str, Any]) -> str:
-        killed = await asyncio.to_thread(self._freeze_everything, "page")
+        killed = await asyncio.to_thread(self._freeze_everything, PAGE)
         await asyncio.to_thread(sign_audit, self.settings, self.store.audit)
         return render_killed(killed)
 
     async def _unfreeze_plainly(self, fields: Mapping[str, Any]) -> str:
-        return (await self._unfreeze(str(fields.get("pin", "")))).told
+        return (await self._unfreeze(str(fields.get("pin", "")), PAGE)).told
 
     async def _decide_plainly(self, fields: Mapping[str, Any]) -> str:
         decision = Decision(
             approval=str(fields.get("approval", "")),
             approve=fields.get("act") == "approve",
             pin=str(fields.get("pin", "")),
-            by="page",
+            by=PAGE,
             digest=str(fields.get("digest", "")),
         )
         if not decision.digest:
@@ -347,7 +349,7 @@ class ControlPlane:
     async def kill_everything(self, request: Request) -> Response:
         """Freeze everything: `by`, `reason`. Answers when nothing acts any more."""
         body = await read_body(request)
-        by, reason = str(body.get("by") or "control"), str(body.get("reason") or "")
+        by, reason = str(body.get("by") or self._name_place(request)), str(body.get("reason") or "")
         killed = await asyncio.to_thread(self._freeze_everything, by, reason)
         signing = BackgroundTask(sign_audit, self.settings, self.store.audit)
         return JSONResponse({**killed.to_json(), "told": render_killed(killed)}, background=signing)
@@ -355,18 +357,22 @@ class ControlPlane:
     async def lift_freeze(self, request: Request) -> Response:
         """Lift the freeze: `pin`."""
         body = await read_body(request)
-        lifted = await self._unfreeze(str(body.get("pin", "")))
+        lifted = await self._unfreeze(str(body.get("pin", "")), self._name_place(request))
         if lifted.state is None:
             return JSONResponse({"error": lifted.told}, 403)
         answer = {"frozen": lifted.state.frozen, "epoch": lifted.state.epoch}
         return JSONResponse({**answer, "told": lifted.told})
 
-    async def _unfreeze(self, pin: str) -> LiftedFreeze:
-        opened = open_key(self.settings, pin, time.time())
+    def _name_place(self, request: Request) -> str:
+        """Where somebody asks from, as the audit has it."""
+        return CONTROL if self._access.has_token(request) else PAGE
+
+    async def _unfreeze(self, pin: str, by: str) -> LiftedFreeze:
+        opened = open_key(self.settings, pin, time.time(), by)
         if opened.signer is None:
             return LiftedFreeze(None, opened.refused)
         state = await asyncio.to_thread(
-            self.store.processes.unfreeze, time.time(), "control", opened.signer.sign
+            self.store.processes.unfreeze, time.time(), by, opened.signer.sign
         )
         return LiftedFreeze(state, "The freeze is lifted.")
 
@@ -388,7 +394,7 @@ class ControlPlane:
             approval=request.path_params["id"],
             approve=body.get("decision") == "approve",
             pin=str(body.get("pin", "")),
-            by="control" if self._access.has_token(request) else "page",
+            by=self._name_place(request),
             reason=str(body.get("reason", ""))[:1000],
             digest=str(body.get("digest") or ""),
         )
@@ -423,7 +429,8 @@ class ControlPlane:
         identity = request.path_params["id"]
         if not body.get("digest"):
             return JSONResponse({"error": NO_DIGEST.format("GET /jobs/ID")}, 400)
-        opened = open_key(self.settings, str(body.get("pin", "")), time.time())
+        by = self._name_place(request)
+        opened = open_key(self.settings, str(body.get("pin", "")), time.time(), by)
         if opened.signer is None:
             return JSONResponse({"error": opened.refused}, 403)
         job = await asyncio.to_thread(self.store.jobs.get, identity)
@@ -450,8 +457,8 @@ class ControlPlane:
 
     async def revoke_rule(self, request: Request) -> Response:
         """End a standing rule. Needs no PIN: it only makes things stricter."""
-        identity = request.path_params["id"]
-        ended = await asyncio.to_thread(self.store.rules.revoke, identity, "control", time.time())
+        identity, by = request.path_params["id"], self._name_place(request)
+        ended = await asyncio.to_thread(self.store.rules.revoke, identity, by, time.time())
         await asyncio.to_thread(sign_audit, self.settings, self.store.audit)
         told = f"The rule {identity} {'is revoked' if ended else 'had ended before'}."
         return JSONResponse({"rule": identity, "revoked": ended, "told": told})

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -65,8 +64,9 @@ class ToolTrial:
 
     def _run_call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         # The store knows it, so this is a name of ours and no option of the command.
-        call = partial(run_command, self.settings, "call", tool, "-", "--json", "--task", TASK)
-        return call(seconds=SECONDS, told=json.dumps(arguments))
+        words = ("call", tool, "-", "--json", "--from-page", "--task", TASK)
+        told = json.dumps(arguments)
+        return run_command(self.settings, *words, seconds=SECONDS, told=told)
 
 
 def read_arguments(schema: Any, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -97,11 +97,13 @@ def describe_answer(said: Mapping[str, Any]) -> dict[str, Any]:
     if call := ours.get("call"):
         failed = bool(said.get("isError"))
         told = "The call failed." if failed else "The call succeeded."
+        if rule := ours.get("rule"):
+            told = f"Sent at once by your rule {rule}. {told}"
         link = {"href": build_address("calls", str(call)), "label": "The call and its exchanges"}
         return {"told": told, "failed": failed, "text": text, "html": html, "link": link}
     value = said.get("structuredContent") or {}
     if value.get("state") == "pending":
-        told = "Nothing was sent: the request waits for your yes."
+        told = "Nothing was sent: the request waits for your yes under Approvals."
         link = {"href": build_address("approvals"), "label": "Look at the request"}
         return {"told": told, "text": "", "link": link, "approval": value.get("approval", "")}
     return {"told": "The call was refused.", "failed": True, "text": text}

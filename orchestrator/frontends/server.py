@@ -15,6 +15,7 @@ from mcp.server.lowlevel import Server
 
 from orchestrator import views
 from orchestrator.app import App
+from orchestrator.approvals.settling import settle_run
 from orchestrator.calls import Call, Done, Reply, split_tool_name
 from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.forging.compose import DECLINE
@@ -302,6 +303,7 @@ class ToolFront:
 
     async def _give_job(self, job: Job) -> Result:
         """A job's result; a large one of a task run by reference."""
+        job = await asyncio.to_thread(settle_run, job, self._app.store.approvals)
         result, session = views.build_job_result(job), str(job.request.get("session", ""))
         if job.kind != "do" or not (job.state == "done" or awaits_answer(job)):
             return result

@@ -20,6 +20,7 @@ from mcp.server.lowlevel import Server
 
 from orchestrator import views
 from orchestrator.app import App
+from orchestrator.approvals.settling import settle_run
 from orchestrator.calls import Reply
 from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.greeting import EXTENSION
@@ -119,7 +120,9 @@ class ClientTasks:
             return _encode_job_state(task, "working", job)
         return {
             **_encode_job_state(task, "completed", job),
-            "result": clean_json(views.build_job_result(job)),
+            "result": clean_json(
+                views.build_job_result(settle_run(job, self._app.store.approvals))
+            ),
         }
 
     def _describe_call(self, task: str, identity: str) -> Result:

@@ -40,7 +40,10 @@ from sandbox.wire.exchange import Exchange, Release, digest_request
 
 OUTSIDE = frozenset({"refused", "timeout", "unreachable", "too_large", "rate_limited", "captured"})
 CANCELLED = "cancelled"
-_OURS = frozenset({"refusal", "exception", "credential", "cancelled", "engine", "crashed", "wrong"})
+NOT_ALLOWED = "not_allowed"
+_OURS = frozenset(
+    {NOT_ALLOWED, "refusal", "exception", "credential", "cancelled", "engine", "crashed", "wrong"}
+)
 """Kinds that only the host gives."""
 
 
@@ -133,6 +136,8 @@ def _classify_kind(failure: Failure, exchanges: tuple[Exchange, ...]) -> str:
         return kind if seen else "bug"
     if kind == "timeout" and failure.told_by == "host" and _is_waiting(exchanges):
         return kind
+    if kind == "refused" and exchanges and exchanges[-1].refusal == NOT_ALLOWED:
+        return NOT_ALLOWED
     if kind in OUTSIDE:
         return kind if any(e.kind == kind for e in exchanges) else "bug"
     if kind in ("schema", "malformed"):

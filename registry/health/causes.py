@@ -12,7 +12,9 @@ from registry.health.likeness import find_renamed_in_answer
 from registry.models import CallFailure, Invocation
 from sandbox.bundle.model import ToolDefinition
 
-CauseKind = Literal["input", "credential", "rate limit", "outage", "drift", "bug", "interruption"]
+CauseKind = Literal[
+    "input", "credential", "not allowed", "rate limit", "outage", "drift", "bug", "interruption"
+]
 Repair = Literal["", "rate", "widen", "recompile", "code"]
 
 TEXT = 300
@@ -25,6 +27,7 @@ _INTERRUPTED = {
 _REFUSALS: Mapping[str, tuple[CauseKind, Repair]] = {
     "redirect": ("drift", "recompile"),
     "credential": ("credential", ""),
+    "not_allowed": ("not allowed", ""),
 }
 """By the broker's refusal (`sandbox.broker.sender.Refusal`); any other is a bug of the server."""
 NARROWING = frozenset(
@@ -165,7 +168,8 @@ def _explain_definitions(call: Invocation, failure: CallFailure) -> Cause:
 
 def _explain_refusal(call: Invocation, failure: CallFailure) -> Cause:
     last = call.exchanges[-1] if call.exchanges else {}
-    kind, repair = _REFUSALS.get(str(last.get("refusal")), ("bug", "code"))
+    known = _REFUSALS.get(failure.kind) or _REFUSALS.get(str(last.get("refusal")))
+    kind, repair = known or ("bug", "code")
     reason = str(last.get("reason") or failure.message)
     return Cause(kind, reason[:TEXT], repair, host=_find_host(call))
 
@@ -222,6 +226,7 @@ _RULES = {
     "malformed": _explain_malformed,
     "drift": _explain_definitions,
     "refused": _explain_refusal,
+    "not_allowed": _explain_refusal,
     "timeout": _explain_timeout,
     "unreachable": _explain_outage,
 }

@@ -187,7 +187,8 @@ class JobTable(Repository):
 
     def answer(self, id: str, question: str, answer: Mapping[str, Any], by: str, now: float) -> Job:
         """Keep the answer to the question that a waiting job asks in its request's `answers`, and
-        queue the job; one answer is taken. Raises AnswerRefused, Unknown.
+        who gave answers in `answered_by`, and queue the job; one answer is taken. Raises
+        AnswerRefused, Unknown.
         """
         with self._database.write() as connection:
             job = _load_job(connection, id)
@@ -197,10 +198,11 @@ class JobTable(Repository):
             if asked.question != question:
                 raise AnswerRefused(id, f"it asks {asked.question} and not {question[:100]}")
             answers = {**job.request.get("answers", {}), question: dict(answer)}
+            whose = {*job.request.get("answered_by", ()), clean_text(by, TEXT)}
             taken = replace(
                 job,
                 state="queued",
-                request={**job.request, "answers": answers},
+                request={**job.request, "answers": answers, "answered_by": sorted(whose)},
                 needs=None,
                 updated=now,
             )

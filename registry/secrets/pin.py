@@ -35,12 +35,14 @@ _FORMAT = b"toolwright-pin-2"
 @dataclass(frozen=True)
 class PinCheck:
     """The result of checking a PIN. `locked_until` (epoch seconds) is set where the PIN was not
-    checked because of earlier failures; `signer` is the person's key, where the PIN was right.
+    checked because of earlier failures; `signer` is the person's key, where the PIN was right;
+    `failures` are the wrong ones in a row, this one included.
     """
 
     ok: bool
     locked_until: float | None = None
     signer: Signer | None = field(default=None, compare=False, repr=False)
+    failures: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def verify_pin(path: Path, pin: str, now: float) -> PinCheck:
         _store_record(path, replace(record, failures=failures, locked_until=until))
         opened = _open_key(record, pin)
         if opened is None:
-            return PinCheck(False)
+            return PinCheck(False, failures=failures)
         kept, signer = opened
         _store_record(path, replace(kept, failures=0, locked_until=0.0))
         return PinCheck(True, signer=signer)

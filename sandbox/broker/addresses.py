@@ -11,7 +11,7 @@ import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Collection
 
-from sandbox.errors import UpstreamUnreachable
+from sandbox.errors import AddressNotAllowed, UpstreamUnreachable
 
 MAX_ADDRESSES = 8
 
@@ -39,8 +39,8 @@ async def resolve_allowed_addresses(
     """The addresses of a host that may be connected to.
 
     `private` are the hosts and ports that a person granted though they are not public. For any
-    other, one address outside the global range refuses the name as a whole. Raises
-    UpstreamUnreachable.
+    other, one address outside the global range refuses the name as a whole: AddressNotAllowed.
+    Raises UpstreamUnreachable.
     """
     addresses = (await resolve(host, port))[:MAX_ADDRESSES]
     if not addresses:
@@ -49,7 +49,7 @@ async def resolve_allowed_addresses(
         return addresses
     for address in addresses:
         if not is_public(address):
-            raise UpstreamUnreachable(
+            raise AddressNotAllowed(
                 f"{host} is at the private address {address}; "
                 f"a person can grant it with `toolwright source allow {host}:{port}`"
             )

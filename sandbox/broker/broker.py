@@ -16,12 +16,12 @@ from sandbox.broker.host.local import WRITE, is_local
 from sandbox.broker.host.network_requests import TALK, is_network
 from sandbox.broker.host.tools import KnownCalls, ToolCalls, is_call
 from sandbox.broker.redirects import Redirect, judge_redirect
-from sandbox.broker.sender import Sender, ServerPaces, build_refused_exchange
+from sandbox.broker.sender import Refusal, Sender, ServerPaces, build_refused_exchange
 from sandbox.broker.throttle import Throttle
 from sandbox.budget import CALL, DEFAULT_REQUESTS, ByteBudget
 from sandbox.clock import Clock, SystemClock
 from sandbox.credentials.source import CredentialSource
-from sandbox.errors import SandboxError, UpstreamUnreachable
+from sandbox.errors import AddressNotAllowed, SandboxError, UpstreamUnreachable
 from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES
 from sandbox.wire.canonical import find_request_problem
@@ -182,8 +182,12 @@ class Broker:
         try:
             return Exchange(request, await self._local.send(request))
         except SandboxError as error:
-            lost = is_network(request) and isinstance(error, UpstreamUnreachable)
-            return build_refused_exchange(request, "unreachable" if lost else "refused", str(error))
+            refusal: Refusal = "refused"
+            if isinstance(error, AddressNotAllowed):
+                refusal = "not_allowed"
+            elif is_network(request) and isinstance(error, UpstreamUnreachable):
+                refusal = "unreachable"
+            return build_refused_exchange(request, refusal, str(error))
 
     async def _call_tool(self, request: WireRequest, calls: ToolCalls | None) -> Exchange:
         """Perform a call of a tool, which may make this session's one write."""

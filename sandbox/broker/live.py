@@ -15,7 +15,12 @@ import httpcore
 
 from sandbox.broker.addresses import Resolver, resolve_allowed_addresses, resolve_by_system
 from sandbox.budget import CALL
-from sandbox.errors import BytesExhausted, ResponseTooLarge, UpstreamUnreachable
+from sandbox.errors import (
+    AddressNotAllowed,
+    BytesExhausted,
+    ResponseTooLarge,
+    UpstreamUnreachable,
+)
 from sandbox.wire.exchange import Headers, WireRequest, WireResponse
 from sandbox.wire.policy import DEFAULT_PORTS, Origin, parse_origin
 
@@ -67,7 +72,9 @@ class LiveHttp:
         await self._pool.aclose()
 
     async def send(self, request: WireRequest) -> WireResponse:
-        """Send and read the whole answer. Raises UpstreamUnreachable or ResponseTooLarge."""
+        """Send and read the whole answer. Raises UpstreamUnreachable, AddressNotAllowed or
+        ResponseTooLarge.
+        """
         origin = parse_origin(request.url)
         if origin is None:
             raise UpstreamUnreachable(f"{request.url[:200]} has no http(s) origin")
@@ -101,6 +108,8 @@ class LiveHttp:
             httpcore.ProtocolError,
             ssl.SSLError,
         ) as error:
+            if isinstance(error, _ConnectionDenied):
+                raise AddressNotAllowed(str(error)) from error
             detail = _describe_failure(error)
             raise UpstreamUnreachable(f"{origin} could not be reached: {detail[:300]}") from error
         kept = tuple((key, value) for key, value in headers if key not in DROPPED_HEADERS)
@@ -175,6 +184,10 @@ def _decode_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     )
 
 
+class _ConnectionDenied(httpcore.ConnectError):
+    """An AddressNotAllowed on its way through the library, which keeps no cause."""
+
+
 class _PinnedBackend(httpcore.AsyncNetworkBackend):
     """Connects only to addresses that were checked."""
 
@@ -193,6 +206,8 @@ class _PinnedBackend(httpcore.AsyncNetworkBackend):
         failure: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
         try:
             addresses = await resolve_allowed_addresses(host, port, self._private, self._resolve)
+        except AddressNotAllowed as error:
+            raise _ConnectionDenied(str(error)) from error
         except UpstreamUnreachable as error:
             raise httpcore.ConnectError(str(error)) from error
         for address in addresses:

@@ -14,6 +14,7 @@ from sandbox.bundle.ratelimit import Pace
 from sandbox.clock import Clock
 from sandbox.credentials.source import CredentialSource, SigningContext
 from sandbox.errors import (
+    AddressNotAllowed,
     BytesExhausted,
     CredentialRefused,
     Frozen,
@@ -31,6 +32,7 @@ Refusal = Literal[
     "refused",
     "redirect",
     "credential",
+    "not_allowed",
     "timeout",
     "unreachable",
     "too_large",
@@ -39,7 +41,8 @@ Refusal = Literal[
     "captured",
 ]
 """Codes of requests without an answer: `redirect` to an undeclared target, a `credential` that
-cannot be obtained, `refused` for any other reason of the broker's own.
+cannot be obtained, a private address that is `not_allowed`, `refused` for any other reason of
+the broker's own.
 """
 _LESS = (
     "Ask for less where an argument allows it: one page, a filter, fewer fields, a range. What has "
@@ -144,6 +147,8 @@ class Sender:
             return build_refused_exchange(request, "timeout", reason, delivery.sent)
         except (ResponseTooLarge, BytesExhausted) as error:
             return build_cut_exchange(request, str(error), error.status, delivery.sent)
+        except AddressNotAllowed as error:
+            return build_refused_exchange(request, "not_allowed", str(error), delivery.sent)
         except UpstreamUnreachable as error:
             return build_refused_exchange(request, "unreachable", str(error), delivery.sent)
         except CredentialRefused as error:
@@ -177,6 +182,8 @@ class Sender:
         try:
             async with self.clock.set_deadline(self.caps.seconds):
                 response = await self.upstream.send(request)
+        except AddressNotAllowed:
+            raise
         except UpstreamUnreachable as error:
             raise UpstreamUnreachable(f"no token could be had: {error}") from error
         wait = read_advised_wait(response, self.clock.get_wall_time())

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 Headers = tuple[tuple[str, str], ...]
 
-REFUSED = frozenset({"refused", "redirect", "credential"})
+REFUSED = frozenset({"refused", "redirect", "credential", "not_allowed"})
 """Refusals of an `Exchange` that are reported to the sandbox as `refused`."""
 
 

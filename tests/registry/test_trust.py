@@ -114,6 +114,7 @@ def test_what_says_that_calls_came_too_fast(kind: str, status: int | None, limit
         ("arguments", "caller", False),
         ("too_large", "caller", False),
         ("refused", "nobody", False),
+        ("not_allowed", "nobody", False),
         ("captured", "nobody", False),
         ("frozen", "nobody", False),
     ],

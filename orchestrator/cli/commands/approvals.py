@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from rich.text import Text
 
 from orchestrator.approvals.dates import format_age
 from orchestrator.approvals.rules import RuleRequest
-from orchestrator.approvals.sending import render_unsent
+from orchestrator.approvals.sending import is_on_its_way, render_unsent
 from orchestrator.approvals.text import MAX_CLAIM, escape_line
 from orchestrator.cli.deciding import DecisionRequest, decide_at_terminal
 from orchestrator.cli.identifiers import StoredId
@@ -25,6 +26,7 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.settings import load_settings
 from orchestrator.views import encode_shown_approval
+from registry.models import Approval
 from registry.store import Store
 
 
@@ -111,7 +113,7 @@ def approvals_command(every: bool, as_json: bool) -> None:
             (
                 (
                     row.id,
-                    "not sent" if row.state == "approved" else row.state,
+                    _name_state(row, frozen),
                     escape_line(f"{row.entry}.{row.tool}"),
                     escape_line(f"{row.wire.method} {row.wire.url}"),
                     format_age(row.created),
@@ -120,5 +122,12 @@ def approvals_command(every: bool, as_json: bool) -> None:
                 for row in rows
             ),
         )
-    if unsent and not as_json:
-        print_note(render_unsent(len(unsent), unsent[0].id, frozen))
+    late = [row for row in unsent if frozen or not is_on_its_way(row, time.time())]
+    if late and not as_json:
+        print_note(render_unsent(len(late), late[0].id, frozen))
+
+
+def _name_state(approval: Approval, frozen: bool) -> str:
+    if approval.state != "approved":
+        return approval.state
+    return "not sent" if frozen or not is_on_its_way(approval, time.time()) else "is being sent"

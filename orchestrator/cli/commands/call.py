@@ -37,6 +37,10 @@ from orchestrator.settings import Settings, load_settings
 from sandbox.session.interface import Outcome
 from sandbox.wire.content import get_media_data, join_texts
 
+TERMINAL = ("called at the terminal", "terminal")
+PAGE = ("called on the control page", "page")
+"""The reason and the session of a call, by where a person made it. The page calls by this command.
+"""
 MAX_ARGUMENTS = 16 << 20
 """Characters read from standard input."""
 MadeCall = tuple[Reply, list[str]]
@@ -53,6 +57,7 @@ MadeCall = tuple[Reply, list[str]]
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the answer's image, recording or document to this file.",
 )
+@click.option("--from-page", is_flag=True, hidden=True)
 @json_option
 @engine_option
 @click.pass_obj
@@ -64,6 +69,7 @@ def call_command(
     task: str,
     account: str | None,
     save: Path | None,
+    from_page: bool,
     as_json: bool,
     engine: str | None,
 ) -> None:
@@ -79,9 +85,8 @@ def call_command(
     parts = split_tool_name(tool)
     if parts is None:
         raise UnknownTool(tool)
-    call = Call(
-        *parts, _read_arguments(tool, arguments), task, "called at the terminal", "terminal"
-    )
+    place = PAGE if from_page else TERMINAL
+    call = Call(*parts, _read_arguments(tool, arguments), task, *place)
     with choose_account(call.server, account):
         # The resident process has everything open, and gives what makes calls with it.
         reply, hint = (

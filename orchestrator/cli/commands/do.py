@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from orchestrator.app import App, open_app
+from orchestrator.approvals.settling import settle_run
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.progress.working import open_shown
@@ -132,7 +133,7 @@ async def _run_task(
             if said is None:
                 break
             job = await carry_out_asking(app, _retake(app, job, said), quiet, pin_file)
-        return job
+        return settle_run(job, app.store.approvals)
 
 
 def _take_answer(app: App, run: str, answer: dict[str, Any]) -> Job:

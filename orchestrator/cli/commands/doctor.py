@@ -22,7 +22,7 @@ from orchestrator.forging.authors.budget import DAY_SECONDS
 from orchestrator.gateway.brokers import SOURCES
 from orchestrator.processes.kill import is_alive
 from orchestrator.processes.resident import find_resident
-from orchestrator.settings import KEY, OPENAI, Settings, load_settings
+from orchestrator.settings import KEY, OPENAI, Settings, describe_kept_engine, load_settings
 from registry.approvals.approvals import ApprovalTable
 from registry.audit.heads import HeadSigner
 from registry.audit.search import AuditTable
@@ -182,6 +182,8 @@ def _check_audit(settings: Settings, audit: AuditTable) -> DoctorCheck:
 
 
 def _check_engine(settings: Settings, processes: ProcessTable) -> Iterator[DoctorCheck]:
+    if settings.kept_engine:
+        yield DoctorCheck("engine", "ok", describe_kept_engine(settings))
     if settings.engine == "wasm":
         yield _check_component(settings)
         return

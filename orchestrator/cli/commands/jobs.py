@@ -12,6 +12,7 @@ import click
 
 from orchestrator.approvals.dates import format_age
 from orchestrator.approvals.needs import check_allowable
+from orchestrator.approvals.settling import name_state, present_to_person, settle_run
 from orchestrator.cli.cost_report import print_cost
 from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.job_report import report_job
@@ -99,7 +100,7 @@ def jobs_command(
         if cost:
             print_cost(store.model_usage, settings.of_model.budget, time.time(), as_json)
             return
-        rows = store.jobs.find()
+        rows = [present_to_person(row, store) for row in store.jobs.find()]
     _print_jobs(rows, as_json)
 
 
@@ -163,7 +164,7 @@ def _print_jobs(rows: Sequence[Job], as_json: bool) -> None:
                 (
                     row.id,
                     row.kind,
-                    row.state,
+                    name_state(row),
                     row.stage,
                     f"{row.progress:.0%}",
                     format_age(row.created),
@@ -178,7 +179,8 @@ def _load_job_details(store: Store, job: str) -> dict[str, Any]:
     told = [draft_line_json(row) for row in store.drafts.find(job)]
     asked = [encode_model_call(call) for call in store.model_usage.find(job)]
     spent = encode_spent(store.model_usage.sum_for_job(job))
-    return {**encode_job(store.jobs.get(job)), "drafts": told, "models": {**spent, "asked": asked}}
+    shown = encode_job(settle_run(store.jobs.get(job), store.approvals))
+    return {**shown, "drafts": told, "models": {**spent, "asked": asked}}
 
 
 def _read_brief(job: Job) -> str:

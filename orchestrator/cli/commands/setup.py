@@ -20,7 +20,7 @@ from orchestrator.cli.clients.clients import (
 )
 from orchestrator.cli.enroll import choose_pin, record_key, replace_pin, replace_signing_key
 from orchestrator.cli.next_steps import choose_next_commands, print_next_commands, read_home_state
-from orchestrator.cli.preparation import prepare_engine, read_new_pin
+from orchestrator.cli.preparation import keep_engine, prepare_engine, read_new_pin
 from orchestrator.cli.terminal import (
     ask_pin,
     engine_option,
@@ -34,7 +34,7 @@ from orchestrator.cli.terminal import (
     tell_beside,
 )
 from orchestrator.errors import OrchestratorError, WrongPin
-from orchestrator.settings import Settings, load_settings
+from orchestrator.settings import Settings, describe_kept_engine, load_settings
 from registry.audit.search import AuditTable
 from registry.secrets.signing import compute_fingerprint
 from registry.store import Store
@@ -74,7 +74,11 @@ def setup_command(
     as_json: bool,
     engine: str | None,
 ) -> None:
-    """Prepare this machine: database, PIN, engine; or, with --client, the client."""
+    """Prepare this machine: database, PIN, engine; or, with --client, the client.
+
+    With --engine the home keeps where servers run, `auto` takes that back; TOOLWRIGHT_ENGINE and
+    the --engine of another command go before it. With --engine-only nothing is kept.
+    """
     settings = load_settings(engine=engine)
     with tell_beside(as_json):
         if client:
@@ -83,7 +87,7 @@ def setup_command(
             told = {"key": _set_up_key(settings, pin_file, new_key)}
         else:
             present = present_pin_file if change_pin else None
-            told = _set_up_home(settings, pin_file, present, change_pin, engine_only, yes)
+            told = _set_up_home(settings, pin_file, present, change_pin, engine_only, yes, engine)
     if as_json:
         print_json(told)
 
@@ -95,8 +99,11 @@ def _set_up_home(
     change_pin: bool,
     engine_only: bool,
     ask_nothing: bool,
+    engine: str | None,
 ) -> dict[str, Any]:
-    """Prepare the home and its engine, or the engine alone; what is there then, for scripts."""
+    """Prepare the home and its engine, or the engine alone; what is there then, for scripts. The
+    `engine` that was named is kept once it is ready.
+    """
     told: dict[str, Any] = {"home": str(settings.home)}
     if not engine_only:
         with Store.open(settings.database_url) as store:
@@ -105,6 +112,11 @@ def _set_up_home(
         told["has_pin"] = settings.pin.exists()
     told["engine"] = prepare_engine(settings)
     print_text(told["engine"])
+    if engine and not engine_only:
+        settings = keep_engine(settings, engine)
+    if not engine_only and settings.kept_engine:
+        told["kept_engine"] = settings.kept_engine
+        print_text(describe_kept_engine(settings))
     if not engine_only:
         told["clients"] = _add_found_clients(settings, ask_nothing)
         state = read_home_state(settings)

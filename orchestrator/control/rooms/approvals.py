@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 from orchestrator.approvals.needs import hash_needs, is_allowable, list_need_items, names_file
 from orchestrator.approvals.preview import find_changes
 from orchestrator.approvals.rules import render_condition, render_rule
-from orchestrator.approvals.sending import build_send_command
+from orchestrator.approvals.sending import render_unsent_line
 from orchestrator.approvals.text import (
     MAX_CLAIM,
     MAX_GLANCE,
@@ -122,11 +123,10 @@ class WaitingJob:
 
 @dataclass(frozen=True)
 class UnsentWrite:
-    """What was approved and is not sent, and the command that sends it."""
+    """What was approved and is not sent, and how it stands."""
 
     tool: ShownText
-    by: ShownText
-    command: str
+    told: ShownText
 
 
 @dataclass(frozen=True)
@@ -165,23 +165,21 @@ class DecidedApproval:
 
 
 def view_waiting(store: Store) -> Waiting:
+    frozen, now = store.processes.get_freeze().frozen, time.time()
     return Waiting(
         tuple(map(show_approval, store.approvals.find("pending"))),
         tuple(cut_text(str(damaged)) for damaged in store.approvals.find_damaged()),
         tuple(map(_show_job, find_waiting_jobs(store))),
-        tuple(map(_show_unsent, store.approvals.find("approved"))),
+        tuple(
+            UnsentWrite(name_tool(each), cut_text(render_unsent_line(each, now, frozen)))
+            for each in store.approvals.find("approved")
+        ),
     )
 
 
 def find_waiting_jobs(store: Store) -> list[Job]:
     """The jobs that a person can let go on: one that waits for code alone waits for its client."""
     return [job for job in find_jobs(store, ("waiting",)) if job.needs or not awaits_draft(job)]
-
-
-def _show_unsent(approval: Approval) -> UnsentWrite:
-    return UnsentWrite(
-        name_tool(approval), cut_text(approval.decided_by), build_send_command(approval.id)
-    )
 
 
 def name_tool(approval: Approval) -> ShownText:

@@ -81,7 +81,11 @@ def _list_home(settings: Settings, store: Store) -> tuple[SettingLine, ...]:
     pin = "set" if settings.pin.exists() else "not set"
     return (
         SettingLine("home", cut_text(str(settings.home)), "TOOLWRIGHT_HOME", is_code=True),
-        SettingLine("engine that runs servers", cut_text(settings.engine), "TOOLWRIGHT_ENGINE"),
+        SettingLine(
+            "engine that runs servers",
+            cut_text(settings.engine),
+            "TOOLWRIGHT_ENGINE, toolwright setup --engine",
+        ),
         SettingLine("running processes", "none", processes=processes),
         SettingLine("PIN", pin, "toolwright setup"),
         SettingLine("messages to you", _list_targets(settings), "toolwright push add"),

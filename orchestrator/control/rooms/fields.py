@@ -16,7 +16,8 @@ MAX_KIND, MAX_DESCRIPTION = 80, 400
 @dataclass(frozen=True)
 class FormField:
     """A labelled field for an argument. `name` is what is sent and stands in an attribute alone;
-    `choices` are (what is sent, what is shown).
+    `choices` are (what is sent, what is shown); `value` is what stands in it at first, as it is
+    sent.
     """
 
     name: str
@@ -27,6 +28,7 @@ class FormField:
     required: bool
     input: Literal["select", "textarea", "decimal", "text"]
     choices: tuple[tuple[str, ShownText], ...] = ()
+    value: str = ""
 
 
 def build_field(argument: FormArgument) -> FormField:
@@ -40,6 +42,7 @@ def build_field(argument: FormArgument) -> FormField:
         argument.required,
         "select" if choices else _choose_input(argument),
         tuple((text, cut_text(text.strip(_QUOTE), MAX_OPTION)) for text in choices),
+        argument.value,
     )
 
 

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from orchestrator.approvals.settling import (
+    ASKS_YOU,
+    SENDING,
+    UNSENT,
+    WAITS_FOR_YOU,
+    name_state,
+    present_to_person,
+)
 from orchestrator.control.rooms.place import build_address
 from orchestrator.control.texts import ShownText, cut_text
 from registry.jobs.jobs import awaits_answer
@@ -51,7 +59,7 @@ class ShownJob:
 
 def find_jobs(store: Store, states: Iterable[JobState]) -> list[Job]:
     """The jobs in these states, newest first."""
-    jobs = [job for state in states for job in store.jobs.find(state)]
+    jobs = [present_to_person(job, store) for state in states for job in store.jobs.find(state)]
     return sorted(jobs, key=lambda job: job.created, reverse=True)
 
 
@@ -86,4 +94,5 @@ def describe_job(job: Job) -> ShownText:
 
 
 def show_state(job: Job) -> ShownState:
-    return ShownState("asks you", "waiting") if awaits_answer(job) else ShownState(job.state)
+    name = name_state(job)
+    return ShownState(name, "waiting" if name in (ASKS_YOU, WAITS_FOR_YOU, SENDING, UNSENT) else "")

@@ -112,5 +112,5 @@ def _is_digest(value: object) -> bool:
 
 
 _DIGEST = re.compile(r"[0-9a-f]{32,128}")
-_SHOWN = frozenset({"entry", "tool", "created", "expires", "id", "succeeded"})
+_SHOWN = frozenset({"entry", "tool", "created", "expires", "decided_at", "id", "succeeded"})
 """Members that stand in another column, or are times in seconds."""

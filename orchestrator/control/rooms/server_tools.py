@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.control.arguments import list_arguments
+from orchestrator.control.asking import explain_asking, explain_press, read_asking
 from orchestrator.control.rooms.calls import CallLine, list_calls
 from orchestrator.control.rooms.fields import FormField, build_field
 from orchestrator.control.rooms.place import Place
@@ -14,7 +16,7 @@ from registry.calls.invocations import CallQuery
 from registry.errors import RowNotFound
 from registry.models import Entry, RegisteredTool
 from registry.store import Store
-from registry.trust import EXEMPT_SUCCESSES, Standing
+from registry.trust import Standing
 
 MAX_TOOLS = 500
 HISTORY = 10
@@ -132,7 +134,7 @@ def view_tool(store: Store, place: Place) -> ToolAbout:
         cut_text(str(tool.definition.get("description", "")), MAX_DESCRIPTION),
         cut_text(_describe_request(tool)),
         _list_figures(standing),
-        _explain_asking(tool, standing),
+        explain_asking(read_asking(store, entry.name, tool, time.time())),
     )
 
 
@@ -144,29 +146,14 @@ def _describe_request(tool: RegisteredTool) -> str:
     return f"{ours['method']} {ours.get('path', '')}"
 
 
-def _explain_asking(tool: RegisteredTool, standing: Standing) -> str:
-    """When a person is asked, and what is missing until they are not."""
-    if tool.destructive:
-        return "each time, but for a rule that says otherwise: it can destroy what it writes to"
-    if tool.access == "write":
-        return (
-            f"each time, until the server is trusted and {EXEMPT_SUCCESSES} calls of this tool "
-            f"that you approved succeeded ({min(standing.version_successes, EXEMPT_SUCCESSES)} "
-            "so far)"
-        )
-    return "only while the server is experimental"
-
-
 def view_try_form(store: Store, place: Place) -> TryForm:
     """A form with a field for each argument. Raises RowNotFound."""
     entry, tool = find_tool(store, place)
     fields = tuple(map(build_field, list_arguments(tool.definition.get("inputSchema"))))
     path = f"/servers/{entry.name}/tools/{tool.name}/call"
-    if tool.access == "read":
-        told = "A read is called at once, through the same gate as any call."
-        return TryForm(path, fields, "Call it", told)
-    told = "Nothing is sent: the exact request is shown under Approvals, where you decide it."
-    return TryForm(path, fields, "Prepare the request", told)
+    word = "Call it" if tool.access == "read" else "Prepare the request"
+    told = explain_press(read_asking(store, entry.name, tool, time.time()))
+    return TryForm(path, fields, word, told)
 
 
 def view_schema(store: Store, place: Place) -> ShownText:

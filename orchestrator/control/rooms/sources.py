@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.approvals.accounts import SOURCES
 from orchestrator.approvals.grants import Grants, render_flaw
-from orchestrator.approvals.secrets import hash_uses
+from orchestrator.approvals.secrets import find_lender, hash_uses
 from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.settings import Settings
 from registry.database.canonical import hash_text
@@ -25,11 +25,14 @@ MAX_ABOUT = 80
 
 @dataclass(frozen=True)
 class AskedSecret:
-    """A secret that a registered server asks for, and where its current version would take it."""
+    """A secret that a registered server asks for, and where its current version would take it.
+    `lender` is the source's secret that is sent where it has none of its own.
+    """
 
     server: str
     name: str
     uses: tuple[SecretUse, ...]
+    lender: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,13 +89,15 @@ class ShownSources:
 
 @dataclass(frozen=True)
 class SecretForm:
-    """A secret that a server asks for: `set`, `missing` or `unbound`, where it would go, the digest
-    of that, and how it is removed where it is set.
+    """A secret that a server asks for: `set`, `missing`, LENT or `unbound`; the source's secret
+    that is sent in its place, "" for none; where it would go, the digest of that, and how it is
+    removed where it is set.
     """
 
     name: ShownText
     id: str
     state: str
+    lender: ShownText
     places: tuple[ShownText, ...]
     digest: str
     fields: Mapping[str, str]
@@ -210,7 +215,7 @@ def view_secrets(
 ) -> ShownSecrets:
     """The names of secrets with where each goes, and forms to set and to remove them."""
     names = list_own_secrets(open_vault(settings))
-    asked = tuple(_find_asked(store, shelf))
+    asked = tuple(_find_asked(store, shelf, consents, names))
     known = {(each.server, each.name) for each in asked}
     return ShownSecrets(
         tuple(_show_asked(each, _find_state(each, names, consents)) for each in asked),
@@ -245,7 +250,9 @@ def _build_secret_removal(server: str, name: str) -> Removal:
     return _build_removal(id, whole, "/secrets/remove", fields, told, pin=True)
 
 
-def _find_asked(store: Store, shelf: Bundles) -> Iterator[AskedSecret]:
+def _find_asked(
+    store: Store, shelf: Bundles, consents: Grants, names: Collection[tuple[str, str]]
+) -> Iterator[AskedSecret]:
     for entry in store.servers.find(CALLABLE)[:MAX_SERVERS]:
         try:
             bundle = shelf.load_bundle(entry)
@@ -253,15 +260,20 @@ def _find_asked(store: Store, shelf: Bundles) -> Iterator[AskedSecret]:
             continue
         uses = list_secret_uses(bundle)
         for credential in bundle.credentials:
-            yield AskedSecret(entry.name, credential.name, uses.get(credential.name, ()))
+            own = uses.get(credential.name, ())
+            lender = find_lender(consents, credential, own, names)
+            yield AskedSecret(entry.name, credential.name, own, lender)
 
 
 def _find_state(asked: AskedSecret, names: Iterable[tuple[str, str]], consents: Grants) -> str:
-    """`set`, `missing`, or `unbound` where it may not go where its server would take it."""
+    """`set`, `missing`, LENT, or `unbound` where it may not go where its server would take it."""
     if (asked.server, asked.name) not in names:
-        return "missing"
+        return LENT if asked.lender else "missing"
     bound = consents.find_secret_uses(asked.server, asked.name)
     return "set" if bound >= {*map(str, asked.uses)} else "unbound"
+
+
+LENT = "from its source"
 
 
 def _show_asked(asked: AskedSecret, state: str) -> SecretForm:
@@ -270,8 +282,9 @@ def _show_asked(asked: AskedSecret, state: str) -> SecretForm:
         cut_text(whole),
         f"secret-{whole}",
         state,
+        cut_text(asked.lender if state == LENT else ""),
         tuple(map(cut_text, sorted(map(str, asked.uses)))),
         hash_uses(asked.uses),
         {"server": asked.server, "name": asked.name},
-        None if state == "missing" else _build_secret_removal(asked.server, asked.name),
+        None if state in ("missing", LENT) else _build_secret_removal(asked.server, asked.name),
     )

@@ -19,7 +19,7 @@ from orchestrator.gateway.approved_writes import derive_approval_id
 from orchestrator.results.references import merge_sources
 from orchestrator.tasks.results import add_escalation, build_call_result
 from orchestrator.tasks.run.context import RunContext
-from orchestrator.tasks.run.outcome import find_reader
+from orchestrator.tasks.run.outcome import explain_arguments, is_answered_by_person
 from orchestrator.tasks.run.state import (
     MAX_CALLS,
     RunState,
@@ -139,8 +139,8 @@ class Calling:
         server, _, tool = step["tool"].partition(".")
         read_by = step.get("read_by", "")
         said = state.get("reason", "")
-        reader = find_reader(step)
-        reason = f"{said} (arguments read out of the task by {reader})" if reader else said
+        origin = explain_arguments(step, by_person=is_answered_by_person(self.context.job.request))
+        reason = f"{said} ({origin})" if origin else said
         return Call(
             server=server,
             tool=tool,

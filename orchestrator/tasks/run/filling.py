@@ -42,6 +42,9 @@ from orchestrator.tasks.run.thinking import (
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.validator import get_checker
 
+EARLIER = "earlier"
+"""The member of a run's request that has, by tool, the arguments of the run that it does again."""
+
 
 @dataclass(frozen=True)
 class Filled:
@@ -284,7 +287,14 @@ class Filling:
             filled.missing,
             filled.reading.problem,
         )
+        question = questions.suggest_values(question, self._find_earlier(step["tool"]))
         return await self._keep_answer(state, step, filled, question)
+
+    def _find_earlier(self, tool: str) -> Mapping[str, Any]:
+        """What the run that is done again called a tool with."""
+        earlier = self.context.job.request.get(EARLIER)
+        found = earlier.get(tool) if isinstance(earlier, Mapping) else None
+        return found if isinstance(found, Mapping) else {}
 
     async def _keep_answer(
         self, state: RunState, step: StepState, filled: Filled, question: Question
@@ -297,7 +307,7 @@ class Filling:
                 state,
                 step["id"],
                 arguments=merge_arguments(filled.arguments, told),
-                origins={**filled.reading.origins, **dict.fromkeys(told, "given")},
+                origins={**filled.reading.origins, **_mark_given(filled.arguments, told)},
                 taken={**(step.get("taken") or {}), **taken},
                 read_by=step.get("read_by") or CLIENT,
                 # Who fills in a call has seen it.
@@ -331,3 +341,18 @@ def _fits(tool: ToolDefinition, arguments: Mapping[str, Any]) -> bool:
     if not holds_reference(arguments):
         return get_checker(tool.input_schema).find_problem(dict(arguments)) is None
     return {*tool.input_schema.get("required", ())} <= arguments.keys()
+
+
+def _mark_given(known: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, str]:
+    """The origins of answered arguments. One of which a part was known before keeps that origin:
+    nobody gave all of it.
+    """
+    return {
+        name: "given"
+        for name, value in told.items()
+        if not (
+            isinstance(value, Mapping)
+            and isinstance(before := known.get(name), Mapping)
+            and before.keys() - value.keys()
+        )
+    }

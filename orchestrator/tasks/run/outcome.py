@@ -16,6 +16,9 @@ from orchestrator.tasks.run.state import RunState, StepState
 from orchestrator.tasks.run.thinking import CLIENT, RULES
 
 MAX_STEP_RESULT = 20_000
+MAX_ORIGIN = 600
+PERSONS = frozenset({"terminal", "page"})
+"""Who answers a run as a person (`registry.jobs.jobs.JobTable.answer`)."""
 
 
 def build_outcome(state: RunState, next_run: str = "") -> TaskResult:
@@ -52,14 +55,46 @@ def find_reader(step: StepState) -> str:
     return RULES if read_by == CLIENT and by_rules else read_by
 
 
-def _count_given(step: StepState, arguments: Mapping[str, Any]) -> Given:
-    """How many of the arguments whoever asked gave."""
+def explain_arguments(step: StepState, *, by_person: bool) -> str:
+    """Where the arguments of a call come from, for who decides on it; "" where they were given with
+    the task. `by_person`: a person gave every answer, and no client's model.
+    """
+    reader = find_reader(step)
+    if not reader:
+        return ""
+    arguments = step.get("resolved") or {}
+    given, origins = _find_given(step, arguments), step.get("origins") or {}
+    if not given:
+        return f"arguments read out of the task by {reader}"
+    told = f"with the arguments {'that you gave' if by_person else 'that were given'}"
+    read = [name for name in arguments if name not in given and origins.get(name) != "step"]
+    taken = [name for name in arguments if origins.get(name) == "step"]
+    more = [
+        f"read out of the task by {reader}: {', '.join(read)}" if read else "",
+        f"taken from an earlier step: {', '.join(taken)}" if taken else "",
+    ]
+    return "; ".join(filter(None, (told, *more)))[:MAX_ORIGIN]
+
+
+def is_answered_by_person(request: Mapping[str, Any]) -> bool:
+    """Whether a person at the terminal or on the page gave every answer that a job got."""
+    by = request.get("answered_by")
+    return isinstance(by, list) and bool(by) and PERSONS.issuperset(map(str, by))
+
+
+def _find_given(step: StepState, arguments: Mapping[str, Any]) -> frozenset[str]:
+    """The arguments that whoever asked gave."""
     origins = step.get("origins") or {}
     given = {"given", "model"} if step.get("read_by") == CLIENT else {"given"}
-    named = [origins.get(name) in given for name in arguments]
-    if any(named):
-        return "all" if all(named) else "some"
-    return ""
+    return frozenset(name for name in arguments if origins.get(name) in given)
+
+
+def _count_given(step: StepState, arguments: Mapping[str, Any]) -> Given:
+    """How many of the arguments whoever asked gave."""
+    given = _find_given(step, arguments)
+    if not given:
+        return ""
+    return "all" if given >= arguments.keys() else "some"
 
 
 def list_steps(state: RunState) -> list[dict[str, Any]]:

@@ -132,6 +132,31 @@ def build_missing(
     )
 
 
+def suggest_values(question: Question, earlier: Mapping[str, Any]) -> Question:
+    """A question for arguments with the values that an earlier run of the task had for them, as far
+    as they have room: whoever answers takes them or gives others.
+    """
+    values: dict[str, Any] = {}
+    for name in question.shown["missing"]:
+        known, value = _find_value(earlier, name)
+        if known and _measure(values | {name: value}) <= MAX_SHOWN:
+            values[name] = value
+    if not values:
+        return question
+    text = f"{question.text} The run before had: {', '.join(values)}."
+    return replace(question, text=text, shown={**question.shown, "earlier": values})
+
+
+def _find_value(arguments: Any, name: str) -> tuple[bool, Any]:
+    """Whether there is an argument of that dotted name, and its value."""
+    found = arguments
+    for part in name.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            return False, None
+        found = found[part]
+    return True, found
+
+
 def build_which(
     missing: Question,
     said: str,
@@ -270,7 +295,8 @@ def _build_example(question: Question, name: str) -> dict[str, Any]:
         return {**example, "accept": True}
     if "source" in question.schema["properties"]:
         return {**example, "source": "https://api.example.com/openapi.json"}
-    return {**example, "arguments": nest_values(dict.fromkeys(question.shown["missing"], "…"))}
+    values = dict.fromkeys(question.shown["missing"], "…") | question.shown.get("earlier", {})
+    return {**example, "arguments": nest_values(values)}
 
 
 def _describe(schema: Mapping[str, Any], name: str) -> Any:

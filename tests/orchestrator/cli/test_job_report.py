@@ -35,6 +35,7 @@ def test_the_brief_is_printed_only_where_it_is_wanted(capsys: pytest.CaptureFixt
         "- write it yourself",
         "- have a model write it",
         "- let an MCP client's model write it",
+        "- or end it",
     ]
     assert "# Write it" in printed(capsys, PARKED, with_brief=True)
     assert "# Write it" in printed(capsys, PARKED, as_json=True)

@@ -92,6 +92,7 @@ def take_pictures(browser: Browser, folder: Path) -> None:
                         if wide > size["width"]:
                             print(f"{state} {look} {name} scrolls sideways: {wide}")
                     page.goto(log_in(url, plain=True))
+                    page.get_by_role("button", name="Open the control page").click()
                     page.screenshot(path=folder / f"{state}-{look}-plain.png", full_page=True)
                     page.goto(f"{url}/")
                     page.screenshot(path=folder / f"{state}-{look}-logged-out.png")

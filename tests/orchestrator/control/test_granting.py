@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import time
 
 from orchestrator.approvals.accounts import SOURCES
+from orchestrator.approvals.granting import add_source
 from orchestrator.approvals.grants import open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
-from orchestrator.approvals.signing_key import build_authority
+from orchestrator.approvals.signing_key import build_authority, open_key
 from orchestrator.control.page import render_panels
 from orchestrator.control.rooms.place import Place
 from orchestrator.settings import Settings
+from registry.models import DocumentationSource
 from registry.secrets.vault import Secret, open_vault
 from registry.store import Store
 from tests.orchestrator.conftest import PIN
@@ -156,3 +159,22 @@ def test_a_host_is_allowed_with_the_pin(settings: Settings, store: Store, plane:
         assert plane.ask("POST", "/hosts", json={**body, **change}).status_code == status
     consents = open_grants(SignedPolicy(store, build_authority(settings)))
     assert consents.find_private_hosts() == {"localhost:8081"}
+
+
+def test_a_credential_that_its_source_s_secret_serves_is_not_missing(
+    settings: Settings, store: Store
+) -> None:
+    fill_store(store)
+    opened = open_key(settings, PIN, time.time())
+    assert opened.signer is not None
+    other = DocumentationSource("https://other.example/openapi.json", "x-api-key", "key")
+    add_source(store.grants, other, "page", opened.signer)
+    open_vault(settings).put(SOURCES, "key", Secret(VALUE))
+    assert '<span class="badge missing">' in read_room(settings, store)
+    add_source(store.grants, DocumentationSource(SOURCE, "X-API-Key", "key"), "page", opened.signer)
+    room = read_room(settings, store)
+    assert '<span class="badge missing">' not in room
+    assert '<span class="badge ok">from its source</span>' in room
+    assert "source's secret <code>key</code>" in room
+    open_vault(settings).delete(SOURCES, "key")
+    assert '<span class="badge missing">' in read_room(settings, store)

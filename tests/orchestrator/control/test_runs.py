@@ -13,14 +13,24 @@ from typing import Any
 import psutil
 import pytest
 
+from orchestrator.control.answering import show_question
+from orchestrator.control.console import render_replay
 from orchestrator.control.page import render_panels
+from orchestrator.control.rendering import ENVIRONMENT
 from orchestrator.control.rooms.place import Place
 from orchestrator.control.runs import MAX_RUNS
+from orchestrator.tasks.run.questions import (
+    build_missing,
+    build_need,
+    encode_question,
+    suggest_values,
+)
 from registry.jobs.model_usage import ModelCall
 from registry.models import Job, Process
 from registry.needs import AnswerNeed, HostNeed
 from registry.store import Store
 from tests.orchestrator.plane import Plane
+from tests.registry.samples import REPORTS, entry, tool
 
 MARKUP = '<img src=x onerror=alert(1)>\u202e"'
 STEP = {
@@ -144,7 +154,27 @@ def test_a_run_is_done_again_as_a_new_one_without_what_only_its_terminal_could_a
     assert answer.status_code == 202
     (job,) = store.jobs.find("queued")
     assert job.id == answer.json()["job"] != "j1"
-    assert dict(job.request) == {"task": "list the zones", "session": "s", "arguments": {}}
+    assert answer.json()["told"] == f"begun again as {job.id}"
+    assert dict(job.request) == {
+        "task": "list the zones",
+        "session": "s",
+        "arguments": {},
+        "earlier": {"dns.list_zones": {"page": 1}},
+    }
+
+
+def test_a_run_of_one_call_is_done_again_with_the_tool_that_it_chose(
+    plane: Plane, store: Store
+) -> None:
+    start = psutil.Process().create_time()
+    store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
+    store.servers.publish(entry("dns", 1, tool("list_zones")), REPORTS, now=1.0)
+    shown(store, run(), run("j2", {**CALLED, "steps": [STEP, STEP]}))
+    for identity in ("j1", "j2"):
+        assert plane.ask("POST", f"/jobs/{identity}/again", json={}).status_code == 202
+    one, several = sorted(store.jobs.find("queued"), key=lambda job: job.created)
+    assert one.request["tool"] == "dns.list_zones"
+    assert "tool" not in several.request
 
 
 def test_only_a_task_run_can_be_done_again(plane: Plane, store: Store) -> None:
@@ -207,3 +237,65 @@ def test_a_run_that_ended_with_a_waiting_write_links_to_the_approvals(store: Sto
     assert html.count('href="/rooms/approvals"') == 1
     assert "waits for your decision" in html
     assert "Tell the user" not in html
+
+
+def render_asked(job: Job) -> str:
+    shown = show_question(job)
+    module = ENVIRONMENT.get_template("questions.html").make_module({"sign": None, "plain": None})
+    return str(module.question(shown))  # type: ignore[attr-defined]
+
+
+def test_the_answers_of_the_run_before_stand_in_the_fields_and_can_be_changed() -> None:
+    schema = {
+        "properties": {
+            "lift_id": {"type": "integer"},
+            "reason": {"type": "string"},
+            "mode": {"type": "string", "enum": ["slow", "stop"]},
+            "more": {"type": "array"},
+        }
+    }
+    earlier = {"lift_id": 3, "reason": 'wind"><b>', "mode": "stop", "more": ["a"], "gone": 1}
+    missing = build_missing("s1", 0, "lifts.close", schema, {}, list(schema["properties"]), "")
+    question = suggest_values(missing, earlier)
+    assert question.text.endswith("The run before had: lift_id, reason, mode, more.")
+    encoded = encode_question(question, "j1")
+    answer = encoded["answer_with"]["answer"]["arguments"]
+    assert answer == {name: value for name, value in earlier.items() if name != "gone"}
+    asked = Job(
+        "j1", "do", {}, 1.0, 1.0, "waiting", result=encoded, needs=build_need(question, "j1")
+    )
+    html = render_asked(asked)
+    for told in (
+        'data-field="lift_id" maxlength="20000" inputmode="decimal" value="3"',
+        'value="wind&#34;&gt;&lt;b&gt;"',
+        '<option value="&#34;stop&#34;" selected>stop</option>',
+        ">[&#34;a&#34;]</textarea>",
+    ):
+        assert told in html
+    assert suggest_values(missing, {"reason": "x" * 10_000}) is missing
+    assert suggest_values(missing, {"other": 1}) is missing
+
+
+def test_a_replay_is_told_in_words_with_what_differs() -> None:
+    one = {"verdict": "same", "difference": None, "reason": ""}
+    assert render_replay("c1", {"verdict": "same", "replays": [one]}) == (
+        "The replay gave the same answer."
+    )
+    found = {"where": "/lifts/0", "expected": "open", "got": "x" * 5_000}
+    other = {**one, "verdict": "different", "difference": found}
+    told = render_replay("c1", {"verdict": "different", "replays": [one, other]})
+    assert told.startswith("The replay gave another answer: at /lifts/0 it was open and is xxx")
+    assert len(told) < 500
+    lost = {**one, "verdict": "not replayed", "reason": "it was not recorded"}
+    told = render_replay("c1", {"verdict": "not replayed", "replays": [lost]})
+    assert told.startswith("It could not be replayed: it was not recorded.")
+    for odd in ({}, {"verdict": "different", "replays": [3]}, {"verdict": "different"}):
+        assert "c1" in render_replay("c1", odd)
+
+
+def test_a_call_without_arguments_is_not_said_to_take_none(store: Store) -> None:
+    shown = {"tool": "lifts.list_bookings", "access": "read", "arguments": {}, "why": []}
+    question = {"kind": "confirm", "shown": shown, "schema": {"properties": {}}}
+    need = AnswerNeed("q", "?", {"properties": {}})
+    asked = Job("j1", "do", {}, 1.0, 1.0, "waiting", result={"question": question}, needs=need)
+    assert "It is called without arguments." in render_asked(asked)

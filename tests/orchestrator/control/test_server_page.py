@@ -104,7 +104,7 @@ def test_a_tool_s_form_is_signed_and_unknown_tools_are_refused(plane: Plane, sto
     html = render_panels(store, Place("servers", "dns", {"tool": "create_zone"}))["try"]
     assert 'data-post="/servers/dns/tools/create_zone/call"' in html
     assert re.search(r'data-field="name"[^>]* required', html)
-    assert "Nothing is sent" in html
+    assert "A rule of yours may send it at once" in html
     assert plane.ask("POST", "/servers/dns/tools/no_tool/call", json={}).status_code == 400
     assert plane.ask("POST", "/servers/nothing/tools/x/call", json={}).status_code == 404
     nothing = render_panels(store, Place("servers", "dns", {"tool": "x"}))

@@ -237,7 +237,7 @@ def test_a_request_for_a_token_without_an_answer_is_in_the_audit(home: Home, bun
     bind(home.settings, home.store, made)
     allow(home.settings, home.store, "http://127.0.0.1:9/")
     home.vault.put(made.name, "flow", Secret(f"{CLIENT}:{CLIENT_SECRET}"))
-    assert home.get(made, "/token").refusal == "unreachable"
+    assert home.get(made, "/token").refusal == "not_allowed"
     (row,) = (row for row in home.store.audit.find() if row.kind == "token")
     told = json.loads(row.payload)
     assert (told["host"], told["status"], bool(told["failure"])) == ("127.0.0.1:9", None, True)

@@ -10,6 +10,7 @@ import pytest
 from orchestrator.gateway.record import build_broken_outcome, settle_call
 from registry.health.causes import find_cause
 from sandbox.broker.broker import Broker
+from sandbox.broker.live import LiveHttp
 from sandbox.errors import CallTimedOut, SandboxError, SessionBroken
 from sandbox.session.interface import Outcome
 from sandbox.session.pipe import CUT
@@ -56,6 +57,28 @@ def test_a_refusal_is_one_kind_to_the_sandbox_and_keeps_its_code_for_the_cause(
     found = find_cause(call)
     assert found is not None
     assert (found.kind, found.repair) == (cause, repair)
+
+
+def test_a_private_address_that_nobody_allows_is_no_outage_and_says_how_it_is_allowed() -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["10.0.0.1"]
+
+    async def run() -> Outcome:
+        async with LiveHttp(resolve=resolve) as upstream:
+            async with LocalRunner().open(FETCHES, Broker(RULES, upstream)) as session:
+                return await session.call("fetch", {"key": "a"})
+
+    outcome = asyncio.run(run())
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "refused"
+    call = settle_call(invocation("c1"), outcome, None)
+    assert call.failure is not None
+    assert (call.failure.kind, call.fault, call.counted) == ("not_allowed", "nobody", False)
+    found = find_cause(call)
+    assert found is not None
+    assert (found.kind, found.repair) == ("not allowed", "")
+    assert "`toolwright source allow api.test:443`" in found.reason
+    assert "reached" not in found.text
 
 
 ASKED = WireRequest("GET", "https://api.example/items/1")

@@ -52,6 +52,7 @@ def failed(kind: str, status: int | None = None, message: str = "it broke", **la
         ("crashed", None, "bug", "code"),
         ("a kind that nobody declared", None, "bug", "code"),
         ("refused", None, "bug", "code"),
+        ("not_allowed", None, "not allowed", ""),
         ("frozen", None, "interruption", ""),
         ("cancelled", None, "interruption", ""),
         ("engine", None, "interruption", ""),
@@ -85,6 +86,7 @@ def test_what_a_person_marked_wrong_is_a_bug() -> None:
     [
         ("redirect", "redirected (301) to an undeclared target at https://other.example", "drift"),
         ("credential", "the credential k is not set (`secret set dns.k`)", "credential"),
+        ("not_allowed", "h is at the private address 10.0.0.1; a person can", "not allowed"),
         ("refused", "GET https://evil.example/ is not among the declared requests", "bug"),
         ("redirect", "other words", "drift"),
         ("credential", "other words", "credential"),

@@ -104,7 +104,7 @@ def test_any_host_on_a_port_is_any_public_host(tmp_path: Path) -> None:
         at: dict[str, Any] = {"host": "127.0.0.1", "port": lines.port}
         any_host = [f"tls:*:{lines.port}"]
         kind, message = failure(asked("tls", any_host, private=[tuple(at.values())], **at)[0])
-        assert (kind, "private address" in message) == ("unreachable", True)
+        assert (kind, "private address" in message) == ("refused", True)
         assert failure(asked("tls", ["tls:*:443"], **at)[0])[0] == "refused"
         assert failure(asked("tls", [f"tcp:127.0.0.1:{lines.port}"], **at)[0])[0] == "refused"
         assert lines.asked == []
@@ -118,7 +118,7 @@ def test_a_name_that_leads_to_a_private_address_needs_a_word_of_its_own() -> Non
         target = ("inside.test", lines.port)
         given = (Permission("tcp", f"inside.test:{lines.port}"),)
         at: dict[str, Any] = {"host": "inside.test", "port": lines.port, "data": "hello\n"}
-        for private, kind in (((), "unreachable"), ((target,), "")):
+        for private, kind in (((), "refused"), ((target,), "")):
             access = NetworkAccess(lambda: given, lambda p=private: p, inside)  # type: ignore[misc]
             outcome = called(Broker(Policy(()), body(b"{}"), local=access), "tcp", **at)
             assert (outcome.failure.kind if outcome.failure else "") == kind
