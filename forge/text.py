@@ -95,7 +95,7 @@ def redact_instructions(line: str) -> str:
     The patterns catch only what is known; clients have to treat descriptions as data all the same.
     """
     lower = line.lower()
-    if not any(word in lower for word in _SUSPECTS) and not find_instruction(line):
+    if not any(map(lower.__contains__, _SUSPECTS)) and not find_instruction(line):
         return line
     parts = (
         f"{LEFT_OUT} " if _TO_A_MODEL.search(sentence) or find_instruction(sentence) else sentence

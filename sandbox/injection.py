@@ -91,6 +91,7 @@ _SIGNS = (
 """Pairs of trigger words and a pattern. A pattern is only searched in a text that has one of its
 words: a substring test is cheap, and most texts hold none.
 """
+_WORDS = tuple(dict.fromkeys(word for words, _ in _SIGNS for word in words))
 MAX_READ = 20_000
 
 
@@ -99,11 +100,11 @@ def find_instruction(text: str) -> str:
     heuristic over the first `MAX_READ` characters: other wordings are not found.
     """
     lower = text[:MAX_READ].lower()
-    for words, sign in _SIGNS:
-        for word in words:
-            if word in lower:
-                found = sign.search(text, 0, MAX_READ)
-                if found:
-                    return found[0][:120]
-                break
+    # Every text of a description is looked at, and few have one of these words.
+    there = frozenset(filter(lower.__contains__, _WORDS))
+    for words, sign in _SIGNS if there else ():
+        if not there.isdisjoint(words):
+            found = sign.search(text, 0, MAX_READ)
+            if found:
+                return found[0][:120]
     return ""

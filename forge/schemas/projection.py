@@ -27,6 +27,7 @@ _NAMING_PROPERTIES = frozenset({"allOf", "properties", "required"})
 _WITH_PARTS = HOLDERS | _NAMING_PROPERTIES
 _CHOICES = ("anyOf", "oneOf")
 _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 @dataclass(frozen=True)
@@ -359,4 +360,4 @@ def loosen_schema(made: dict[str, Any], original: Mapping[str, Any]) -> dict[str
 
 
 def _measure_json(value: Any) -> int:
-    return len(json.dumps(value, separators=(",", ":")))
+    return len(_ENCODER.encode(value))

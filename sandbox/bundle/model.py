@@ -266,10 +266,12 @@ class Bundle:
 
     def get_tool(self, name: str) -> ToolDefinition:
         """The tool of that name. Raises KeyError."""
-        for tool in self.tools:
-            if tool.name == name:
-                return tool
-        raise KeyError(name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, ToolDefinition]:
+        # Of two tools with one name, which the static stage refuses, the first.
+        return {tool.name: tool for tool in reversed(self.tools)}
 
     def compute_digest(self) -> str:
         """sha256 over the names and contents of the version's files, in hex."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from forge.readers.document import DocumentProblem
 from forge.readers.openapi.references import Node, References
@@ -87,7 +87,8 @@ class ReaderContext:
         text = marshal.dumps(node.value, 2)
         key = (read, node.file, text, args)
         if key in self._known:
-            return cast(T, self._known[key])
+            known: T = self._known[key]
+            return known
         before = self.problems.added + self.schemas.conjunctions
         made = read(self, node, *args, **kwargs)
         is_plain = self.problems.added + self.schemas.conjunctions == before

@@ -47,7 +47,7 @@ class ReachedAttribute:
 
 def iterate_reached(source: ParsedSource) -> Iterator[ReachedAttribute]:
     """All attributes that code reaches, in whatever way."""
-    for node in source.nodes:
+    for node in source.find_nodes(ast.Attribute, ast.MatchClass, ast.Call):
         if isinstance(node, ast.Attribute):
             yield ReachedAttribute(node.lineno, node.attr, node)
             if node.attr in FORMATTERS and isinstance(node.value, ast.Constant):
@@ -78,7 +78,7 @@ def iterate_format_attributes(text: object, depth: int = 3) -> Iterator[str]:
 def dunder_access(source: ParsedSource) -> Found:
     """A name or attribute with double underscores is used, the way into the interpreter."""
     plain = _find_plain_dunders(source)
-    for node in source.nodes:
+    for node in source.find_nodes(ast.Attribute, ast.Name):
         if isinstance(node, ast.Attribute) and node.attr.startswith("__"):
             if id(node) not in plain:
                 yield node.lineno, node.attr
@@ -91,11 +91,11 @@ def _find_plain_dunders(source: ParsedSource) -> set[int]:
     `x.__class__.__name__`, and of `super().__init__`.
     """
     plain: set[int] = set()
-    for node in source.nodes:
-        if isinstance(node, ast.Attribute) and node.attr in _INITIALIZERS:
+    for node in source.find_nodes(ast.Attribute):
+        if node.attr in _INITIALIZERS:
             if isinstance(node.value, ast.Call) and get_called_name(node.value) == "super":
                 plain.add(id(node))
-        elif isinstance(node, ast.Attribute) and node.attr in READABLE_DUNDERS:
+        elif node.attr in READABLE_DUNDERS:
             if isinstance(node.ctx, ast.Load):
                 plain.add(id(node))
                 if isinstance(node.value, ast.Attribute) and node.value.attr == "__class__":
@@ -134,30 +134,28 @@ def _is_private(name: str) -> bool:
 def _find_own_privates(source: ParsedSource) -> set[str]:
     """The private names that classes of the code define, in their bodies or by `self.NAME = …`."""
     own: set[str] = set()
-    for node in source.nodes:
-        if isinstance(node, ast.ClassDef):
-            for part in ast.walk(node):
-                if isinstance(part, FunctionNode):
-                    own.add(part.name)
-                elif isinstance(part, ast.Name | ast.Attribute) and isinstance(part.ctx, ast.Store):
-                    own.add(part.id if isinstance(part, ast.Name) else part.attr)
+    for node in source.find_nodes(ast.ClassDef):
+        for part in ast.walk(node):
+            if isinstance(part, FunctionNode):
+                own.add(part.name)
+            elif isinstance(part, ast.Name | ast.Attribute) and isinstance(part.ctx, ast.Store):
+                own.add(part.id if isinstance(part, ast.Name) else part.attr)
     return own
 
 
 def _find_parameters_in_methods(source: ParsedSource) -> set[int]:
     """The ids of the names in methods that are parameters of these (`self`, `cls`, `other`)."""
     found: set[int] = set()
-    for node in source.nodes:
-        if isinstance(node, ast.ClassDef):
-            for method in (part for part in node.body if isinstance(part, FunctionNode)):
-                arguments = method.args
-                every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-                names = {argument.arg for argument in every} | {node.name}
-                found |= {
-                    id(part)
-                    for part in ast.walk(method)
-                    if isinstance(part, ast.Name) and part.id in names
-                }
+    for node in source.find_nodes(ast.ClassDef):
+        for method in (part for part in node.body if isinstance(part, FunctionNode)):
+            arguments = method.args
+            every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+            names = {argument.arg for argument in every} | {node.name}
+            found |= {
+                id(part)
+                for part in ast.walk(method)
+                if isinstance(part, ast.Name) and part.id in names
+            }
     return found
 
 
@@ -166,15 +164,16 @@ def unknown_attribute(source: ParsedSource) -> Found:
     if source.packages:
         return  # What packages' values have is not known here.
     known = list_attributes(_list_imported_modules(source)) | _find_own_names(source)
+    known |= RESERVED
     for reached in iterate_reached(source):
-        if not reached.name.startswith("_") and reached.name not in known | RESERVED:
+        if not reached.name.startswith("_") and reached.name not in known:
             yield reached.line, reached.name
 
 
 def _list_imported_modules(source: ParsedSource) -> tuple[str, ...]:
     """The modules that the code imports, or imports from, by their dotted names."""
     named: set[str] = set()
-    for node in source.nodes:
+    for node in source.find_nodes(ast.Import, ast.ImportFrom):
         if isinstance(node, ast.Import):
             named |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -187,18 +186,16 @@ def _find_own_names(source: ParsedSource) -> set[str]:
     """The names that the code gives to attributes: of its classes, by assignment, by keyword, and
     by the texts that named tuples and enumerations are made of.
     """
-    own: set[str] = set()
-    for node in source.nodes:
-        if isinstance(node, FunctionNode | ast.ClassDef):
-            own.add(node.name)
-        elif isinstance(node, ast.arg | ast.keyword):
-            own.add(node.arg or "")
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            own.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            own.add(node.attr)
-        elif isinstance(node, ast.Call):
-            if get_called_name(node).rpartition(".")[2] in _NAMING:
-                texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
-                own.update(word for text in texts for word in _WORD.findall(str(text)))
+    own = {node.name for node in source.find_nodes(ast.FunctionDef)}
+    own |= {node.name for node in source.find_nodes(ast.AsyncFunctionDef)}
+    own |= {node.name for node in source.find_nodes(ast.ClassDef)}
+    own |= {node.arg for node in source.find_nodes(ast.arg)}
+    own |= {node.arg or "" for node in source.find_nodes(ast.keyword)}
+    own |= {node.id for node in source.find_nodes(ast.Name) if isinstance(node.ctx, ast.Store)}
+    attributes = source.find_nodes(ast.Attribute)
+    own |= {node.attr for node in attributes if isinstance(node.ctx, ast.Store)}
+    for call in source.find_nodes(ast.Call):
+        if get_called_name(call).rpartition(".")[2] in _NAMING:
+            texts = (part.value for part in ast.walk(call) if isinstance(part, ast.Constant))
+            own.update(word for text in texts for word in _WORD.findall(str(text)))
     return own

@@ -27,7 +27,7 @@ Rule = Callable[[ParsedSource], Found]
 
 def forbidden_import(source: ParsedSource) -> Found:
     """A module is imported that servers may not use."""
-    for node in source.nodes:
+    for node in source.find_nodes(ast.Import, ast.ImportFrom):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name not in MODULES and not _is_packaged(source, alias.name):
@@ -54,7 +54,7 @@ def _is_packaged(source: ParsedSource, name: str) -> bool:
 
 def absent(source: ParsedSource, available: Set[str]) -> Found:
     """A module is imported that servers may use, but this engine does not have."""
-    for node in source.nodes:
+    for node in source.find_nodes(ast.Import, ast.ImportFrom):
         named: list[set[str]] = []
         if isinstance(node, ast.Import):
             named = [{alias.name} for alias in node.names]
@@ -69,20 +69,20 @@ def absent(source: ParsedSource, available: Set[str]) -> Found:
 def dynamic_code(source: ParsedSource) -> Found:
     """A built-in is used that runs text as code or reaches past the sandbox's API."""
     own = find_local_uses(source, DYNAMIC) | set(_iterate_plain_uses(source))
-    for node in source.nodes:
-        if isinstance(node, ast.Name) and node.id in DYNAMIC and id(node) not in own:
+    for node in source.find_nodes(ast.Name):
+        if node.id in DYNAMIC and id(node) not in own:
             yield node.lineno, node.id
 
 
 def _iterate_plain_uses(source: ParsedSource) -> Iterator[int]:
     """The ids of the names in `super().method` and of the decorators of methods."""
-    for node in source.nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call):
+    for node in source.find_nodes(ast.Attribute):
+        if isinstance(node.value, ast.Call):
             call = node.value
             if get_called_name(call) == "super" and not call.args and not call.keywords:
                 yield id(call.func)
-        elif isinstance(node, ast.ClassDef):
-            yield from map(id, iterate_method_decorators(node))
+    for defined in source.find_nodes(ast.ClassDef):
+        yield from map(id, iterate_method_decorators(defined))
 
 
 def iterate_method_decorators(node: ast.ClassDef) -> Iterator[ast.expr]:
@@ -96,8 +96,8 @@ def iterate_method_decorators(node: ast.ClassDef) -> Iterator[ast.expr]:
 
 def dynamic_attribute(source: ParsedSource) -> Found:
     """An attribute is reached by a name that is only known when the code runs."""
-    called = {id(node.func) for node in source.nodes if isinstance(node, ast.Call)}
-    for node in source.nodes:
+    called = {id(node.func) for node in source.find_nodes(ast.Call)}
+    for node in source.find_nodes(ast.Call, ast.Name):
         if isinstance(node, ast.Call) and get_called_name(node) in ("getattr", "hasattr"):
             name = node.args[1] if len(node.args) > 1 else None
             if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
@@ -111,9 +111,9 @@ def dynamic_attribute(source: ParsedSource) -> Found:
 
 def format_access(source: ParsedSource) -> Found:
     """A format string that is not a plain literal can read any attribute."""
-    called = {id(node.func) for node in source.nodes if isinstance(node, ast.Call)}
-    for node in source.nodes:
-        if not isinstance(node, ast.Attribute) or node.attr not in attributes.FORMATTERS:
+    called = {id(node.func) for node in source.find_nodes(ast.Call)}
+    for node in source.find_nodes(ast.Attribute):
+        if node.attr not in attributes.FORMATTERS:
             continue
         text = node.value.value if isinstance(node.value, ast.Constant) else None
         names = attributes.iterate_format_attributes(text)
@@ -124,16 +124,15 @@ def format_access(source: ParsedSource) -> Found:
 
 def printing(source: ParsedSource) -> Found:
     """Standard output belongs to the protocol; raise ToolError or return a value instead."""
-    for node in source.nodes:
-        if isinstance(node, ast.Name) and node.id == "print":
+    for node in source.find_nodes(ast.Name):
+        if node.id == "print":
             yield node.lineno, "print"
 
 
 def shared_state(source: ParsedSource) -> Found:
     """State is kept between calls."""
-    for node in source.nodes:
-        if isinstance(node, ast.Global | ast.Nonlocal):
-            yield node.lineno, ", ".join(node.names)
+    for node in source.find_nodes(ast.Global, ast.Nonlocal):
+        yield node.lineno, ", ".join(node.names)
 
 
 def other_decorator(source: ParsedSource) -> Found:
@@ -142,18 +141,16 @@ def other_decorator(source: ParsedSource) -> Found:
     """
     scope = build_scope(source)
     plain: set[int] = set()
-    for node in source.nodes:
-        if isinstance(node, ast.ClassDef):
-            plain.update(map(id, iterate_method_decorators(node)))
-            plain.update(
-                id(each) for each in node.decorator_list if is_class_decorator(each, scope)
-            )
-    for node in source.nodes:
-        if isinstance(node, FunctionNode | ast.ClassDef):
-            for decorator in node.decorator_list:
-                is_tool = scope.resolve(decorator) == TOOL and node in source.tools
-                if not is_tool and id(decorator) not in plain:
-                    yield node.lineno, f"@{ast.unparse(decorator)[:60]}"
+    for node in source.find_nodes(ast.ClassDef):
+        plain.update(map(id, iterate_method_decorators(node)))
+        plain.update(id(each) for each in node.decorator_list if is_class_decorator(each, scope))
+    tools = set(map(id, source.tools))
+    for held in source.find_nodes(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
+        assert isinstance(held, FunctionNode | ast.ClassDef)
+        for decorator in held.decorator_list:
+            is_tool = id(held) in tools and scope.resolve(decorator) == TOOL
+            if not is_tool and id(decorator) not in plain:
+                yield held.lineno, f"@{ast.unparse(decorator)[:60]}"
 
 
 def asynchronous(source: ParsedSource) -> Found:
@@ -166,8 +163,8 @@ def asynchronous(source: ParsedSource) -> Found:
 def import_inside(source: ParsedSource) -> Found:
     """An import stands inside a function or block."""
     top = set(map(id, source.tree.body))
-    for node in source.nodes:
-        if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in top:
+    for node in source.find_nodes(ast.Import, ast.ImportFrom):
+        if id(node) not in top:
             yield node.lineno, ast.unparse(node)[:80]
 
 

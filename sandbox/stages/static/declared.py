@@ -43,9 +43,7 @@ def undeclared_use(source: ParsedSource, bundle: Bundle) -> Found:
                 f"toolwright.{module} without a permission {told}; {_format_advice(wanted[0])}",
             )
     hosts = list_granted_hosts(bundle)
-    for node in source.nodes:
-        if not isinstance(node, ast.Call):
-            continue
+    for node in source.find_nodes(ast.Call):
         called = get_called_name(node).removeprefix("toolwright.")
         text = next((str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)), "")
         if called in _ASKING and _ASKING[called] not in kinds:
@@ -72,7 +70,7 @@ def _format_advice(kind: str) -> str:
 
 
 def _find_imports(source: ParsedSource) -> Iterator[tuple[int, str]]:
-    for node in source.nodes:
+    for node in source.find_nodes(ast.Import, ast.ImportFrom):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

@@ -18,15 +18,16 @@ METHODS = frozenset(
     "round rsub setitem str sub truediv xor".split()
 )
 """Special methods that a class may define."""
+_NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def module_reach(source: ParsedSource) -> Found:
     """Of a module is used what servers may not use, or a module is handed on or changed."""
     known = _find_bindings(source)
     shadows = find_local_uses(source, known)
-    bases = {id(node.value): node for node in source.nodes if isinstance(node, ast.Attribute)}
-    for node in source.nodes:
-        if not isinstance(node, ast.Name) or node.id not in known or id(node) in shadows:
+    bases = {id(node.value): node for node in source.find_nodes(ast.Attribute)}
+    for node in source.find_nodes(ast.Name):
+        if node.id not in known or id(node) in shadows:
             continue
         outer = bases.get(id(node))
         if not isinstance(node.ctx, ast.Load):
@@ -66,7 +67,7 @@ def _is_changed(node: ast.expr, bases: Mapping[int, ast.Attribute]) -> bool:
 def _find_bindings(source: ParsedSource) -> dict[str, str]:
     """The names that imports bind: to a module, by its dotted name, or to something else, by ""."""
     known: dict[str, str] = {}
-    for node in source.nodes:
+    for node in source.find_nodes(ast.Import, ast.ImportFrom):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 first = alias.name.partition(".")[0]
@@ -81,9 +82,9 @@ def _find_bindings(source: ParsedSource) -> dict[str, str]:
 
 def dynamic_class(source: ParsedSource) -> Found:
     """A class is made otherwise than by its name, its bases and its body."""
-    called = {id(node.func): node for node in source.nodes if isinstance(node, ast.Call)}
+    called = {id(node.func): node for node in source.find_nodes(ast.Call)}
     own = find_local_uses(source, {"type"})
-    for node in source.nodes:
+    for node in source.find_nodes(*_NAMED, ast.Call, ast.Name):
         if isinstance(node, ast.ClassDef) and node.keywords:
             yield node.lineno, f"class {node.name}({ast.unparse(node.keywords[0])[:60]})"
         elif isinstance(node, FunctionNode) and node.name.startswith("__"):
@@ -106,9 +107,9 @@ def _is_metaclass_call(node: ast.Call) -> bool:
 
 def outside_database(source: ParsedSource) -> Found:
     """A database is opened that is not in memory alone; write sqlite3.connect(":memory:")."""
-    opened = {id(node.func): node for node in source.nodes if isinstance(node, ast.Call)}
+    opened = {id(node.func): node for node in source.find_nodes(ast.Call)}
     modules = {name for name, module in _find_bindings(source).items() if module == "sqlite3"}
-    for node in source.nodes:
+    for node in source.find_nodes(ast.ImportFrom, ast.Attribute):
         if isinstance(node, ast.ImportFrom) and node.module == "sqlite3":
             if any(alias.name == "connect" for alias in node.names):
                 yield node.lineno, "from sqlite3 import connect"

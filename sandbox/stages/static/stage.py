@@ -7,6 +7,8 @@ import io
 import time
 import warnings
 from collections.abc import Callable, Iterator, Set
+from itertools import zip_longest
+from typing import IO, Any
 
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.packages import collect_modules
@@ -21,6 +23,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from bandit.core.config import BanditConfig  # type: ignore[import-untyped]
     from bandit.core.manager import BanditManager  # type: ignore[import-untyped]
+    from bandit.core.node_visitor import BanditNodeVisitor  # type: ignore[import-untyped]
 warnings.formatwarning = _format
 
 FILE = "./server.py"
@@ -30,40 +33,62 @@ text beside a name such as `token` for a password; `declared.plain_secret` looks
 """
 
 
-def run_bandit(code: str) -> Iterator[tuple[int, str, str]]:
-    """Line, test id and message of every finding of bandit. `# nosec` is ignored."""
-    manager = BanditManager(
-        BanditConfig(), "file", ignore_nosec=True, profile={"exclude": sorted(SKIPPED)}
-    )
-    try:
-        manager._parse_file(FILE, io.BytesIO(code.encode()), [FILE])
-    finally:
-        _unmark_shared_nodes()
+def run_bandit(source: ParsedSource, code: str) -> Iterator[tuple[int, str, str]]:
+    """Line, test id and message of every finding of bandit in a parsed code. `# nosec` is ignored.
+
+    Bandit marks the nodes of the tree with their parents.
+    """
+    manager = _Manager(source.tree)
+    manager._parse_file(FILE, io.BytesIO(code.encode()), [FILE])
     for _, reason in manager.skipped:
         yield 0, "unread", str(reason)
     for issue in manager.results:
         yield issue.lineno, issue.test_id, issue.text
 
 
-def _unmark_shared_nodes() -> None:
-    """Take bandit's marks off the nodes that all syntax trees of a process share: `_bandit_parent`
-    of `Load` would keep a stranger's tree, which whoever copies any other tree would copy along.
+class _Visitor(BanditNodeVisitor):  # type: ignore[misc]
+    """Bandit's visitor, which does nothing at nodes that no test is about: they are nine in ten.
+
+    It leaves nodes without fields alone, since all syntax trees of a process share them:
+    a `_bandit_parent` of `Load` would keep a stranger's tree.
     """
-    for node in _SHARED_NODES:
-        vars(node).clear()
+
+    def generic_visit(self, node: Any) -> None:
+        for name in node._fields:
+            value = getattr(node, name, None)
+            children = value if isinstance(value, list) else [value]
+            for child, sibling in zip_longest(children, children[1:]):
+                if isinstance(child, ast.AST) and child._fields:
+                    self._visit_child(child, node, sibling)
+
+    def _visit_child(self, child: Any, parent: ast.AST, sibling: object) -> None:
+        child._bandit_parent, child._bandit_sibling = parent, sibling
+        name = type(child).__name__
+        if not hasattr(self, f"visit_{name}") and not self.testset.get_tests(name):
+            self.generic_visit(child)
+        elif self.pre_visit(child):
+            self.visit(child)
+            self.generic_visit(child)
+            self.post_visit(child)
+
+    def update_scores(self, scores: object) -> None:
+        """Sum nothing up: only findings are read."""
 
 
-_SHARED = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
-_EVERY_KIND = """
-del a
-a = b and c or d
-a + b - c * d / e // f % g ** h @ i << j >> k | l & m ^ n
-not a, -a, +a, ~a
-a == b != c < d <= e > f >= g is h is not i in j not in k
-"""
-_SHARED_NODES = tuple(
-    node for node in ast.walk(ast.parse(_EVERY_KIND)) if isinstance(node, _SHARED)
-)
+class _Manager(BanditManager):  # type: ignore[misc]
+    """Bandit on a tree that is parsed already."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        profile = {"exclude": sorted(SKIPPED)}
+        super().__init__(BanditConfig(), "file", ignore_nosec=True, profile=profile)
+        self._tree = tree
+
+    def _execute_ast_visitor(self, name: str, file: IO[bytes], code: bytes, nosec: Any) -> Any:
+        visitor = _Visitor(name, file, self.b_ma, self.b_ts, self.debug, nosec, self.metrics)
+        visitor.generic_visit(self._tree)
+        scores = visitor.process(b"")  # The tests of whole files, which read `file`.
+        self.results.extend(visitor.tester.results)
+        return scores
 
 
 MAX_FINDINGS = 200
@@ -130,7 +155,7 @@ def _check_code(source: ParsedSource, bundle: Bundle) -> Iterator[Finding]:
             yield finding_at(
                 "server.py", line, _get_rule_name(judge), _format_reason(judge, detail)
             )
-    for line, test, message in run_bandit(bundle.source_code):
+    for line, test, message in run_bandit(source, bundle.source_code):
         yield finding_at("server.py", line, f"bandit-{test}", message[:MAX_DETAIL])
 
 

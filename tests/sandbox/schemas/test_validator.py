@@ -151,13 +151,19 @@ def plain_schemas() -> st.SearchStrategy[Any]:
     limits = st.sampled_from([0, 1, 2, True])
     leaf = st.one_of(
         st.sampled_from([True, {}, {"title": "t"}, {"type": "boolean"}, {"type": "null"}]),
+        st.sampled_from([{"$ref": f"#/$defs/{name}"} for name in ("a", "b", "c", "a~1b")]),
         st.fixed_dictionaries(
-            {"type": st.sampled_from(["integer", "number"])},
+            {"type": st.sampled_from(["integer", "number", ["integer", "null"]])},
             optional={"minimum": NUMBERS, "maximum": NUMBERS, "format": st.just("int32")},
         ),
         st.fixed_dictionaries(
-            {"type": st.just("string")},
+            {"type": st.sampled_from([["integer", "string"], ["null", "boolean"], []])},
+            optional={"enum": st.sampled_from([["a", 1], [1, None], [True], ["a", 1.0]])},
+        ),
+        st.fixed_dictionaries(
+            {"type": st.sampled_from(["string", ["string", "number", "null"]])},
             optional={
+                "x-in": st.just("query:a"),
                 "minLength": limits,
                 "maxLength": limits,
                 "enum": st.sampled_from([["a"], ["a", None], []]),
@@ -172,7 +178,7 @@ def plain_holders(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     names = st.sampled_from(["a", "b"])
     return st.one_of(
         st.fixed_dictionaries(
-            {"type": st.just("object")},
+            {"type": st.sampled_from(["object", ["object", "null"]])},
             optional={
                 "properties": st.dictionaries(names, inner, max_size=2),
                 "required": st.lists(names, max_size=2, unique=True),
@@ -180,7 +186,7 @@ def plain_holders(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             },
         ),
         st.fixed_dictionaries(
-            {"type": st.just("array")},
+            {"type": st.sampled_from(["array", ["array", "string"]])},
             optional={"items": inner, "minItems": st.just(1), "maxItems": st.just(1)},
         ),
     )
@@ -199,10 +205,12 @@ def values() -> st.SearchStrategy[Any]:
 
 
 @settings(max_examples=300, deadline=None)
-@given(plain_schemas(), values())
+@given(plain_schemas(), st.lists(plain_schemas(), min_size=2, max_size=2), values())
 def test_a_value_is_taken_quickly_only_where_the_standard_validator_takes_it(
-    schema: Any, instance: Any
+    schema: Any, named: list[Any], instance: Any
 ) -> None:
+    if isinstance(schema, dict):
+        schema = {**schema, "$defs": {**dict(zip("ab", named, strict=True)), "a~1b": True}}
     accept = compile_acceptor(schema)
     if accept is not None and accept(instance):
         assert Draft202012Validator(schema).is_valid(instance)
@@ -214,12 +222,34 @@ def test_a_value_is_taken_quickly_only_where_the_standard_validator_takes_it(
         (next(t for t in TOOLS if t["name"] == "call_read")["inputSchema"], {"tool": "a.b"}),
         ({"type": "object", "properties": {"a": {"type": "number", "minimum": 0}}}, {"a": 1.5}),
         ({"type": "array", "items": {"type": "string", "enum": ["a"]}}, ["a", "a"]),
+        ({"type": "object", "properties": {"a": {"type": "string", "x-in": "path:a"}}}, {"a": "b"}),
+        (
+            {"type": ["object", "null"], "properties": {"a": {"type": ["array", "null"]}}},
+            {"a": None},
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"$ref": "#/$defs/A"}, "b": {"$ref": "#/$defs/A"}},
+                "$defs": {"A": {"type": "array", "items": {"$ref": "#/$defs/B"}}, "B": True},
+            },
+            {"a": [1], "b": []},
+        ),
     ],
 )
 def test_a_plain_value_is_taken_quickly(schema: dict[str, Any], instance: Any) -> None:
     accept = compile_acceptor(schema)
     assert accept is not None
     assert accept(instance)
+
+
+def test_a_schema_that_refers_to_itself_is_left_to_the_validator_where_it_does() -> None:
+    again = {"type": "object", "properties": {"p": {"$ref": "#/$defs/T"}}}
+    accept = compile_acceptor({"$ref": "#/$defs/T", "$defs": {"T": again}})
+    assert accept is not None
+    assert accept({})
+    assert not accept({"p": {}})
+    assert compile_acceptor({"$ref": "#/$defs/T", "$defs": {"T": {"$ref": "#/$defs/T"}}}) is None
 
 
 def test_a_schema_that_is_nested_deeply_is_left_to_the_validator() -> None:
