@@ -53,7 +53,7 @@ class DocumentProblem:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.file}#{self.pointer}: {self.reason}"
+        return f"{self.file}{f'#{self.pointer}' if self.pointer else ''}: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from forge.text import render_count
 from orchestrator.approvals.needs import is_allowable, render_way, show_need
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.terminal import FAILED, WAITING, print_json, print_text
+from orchestrator.forging.authors.choice import SUBMIT
 from orchestrator.views import render_task_result
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.jobs import awaits_answer
@@ -52,7 +53,8 @@ def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
 def _describe_wait(job: Job) -> str:
     """What a job waits for, without the command that a line of its own has."""
     if job.needs is None:
-        return job.message
+        said, colon, _ = job.message.rpartition(f": {SUBMIT}")
+        return f"{said}." if colon else job.message
     said, colon, way = job.message.rpartition(f": {render_way(job.needs, job.id)}")
     return f"{said}." if colon and not way.strip(" ();") else job.message
 
@@ -106,7 +108,7 @@ def _print_server(result: dict[str, Any]) -> None:
             "The task is not done yet. `toolwright do TASK` does it, and asks what is not clear."
         )
     for problem in result["problems"]:
-        print_text(f"left out: {problem}", "yellow")
+        print_text(f"note: {problem}", "yellow")
     for wanted in result.get("credentials", ()):
         verb = "wants" if wanted["required"] else "takes"
         print_text(

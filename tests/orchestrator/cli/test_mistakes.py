@@ -241,13 +241,13 @@ def test_an_example_call_shows_members_of_a_body() -> None:
         schema = {"properties": {"body": inner}, "required": ["body"]}
         return render_example_call("a.b", schema).removeprefix("toolwright call a.b ")
 
-    assert example({**body, "required": ["ttl"]}) == """'body={"ttl":1}'"""
+    assert example({**body, "required": ["ttl"]}) == "body.ttl=1"
     # What an `allOf` requires beside the part that has the properties.
-    assert example({"allOf": [body, {"required": ["ttl"]}]}) == """'body={"ttl":1}'"""
+    assert example({"allOf": [body, {"required": ["ttl"]}]}) == "body.ttl=1"
     # Nothing is required: what could be set, and never what the API sets itself.
     own = {"id": {"type": "string", "readOnly": True}}
     assert example({**body, "properties": {**own, **body["properties"]}}) == (
-        """'body={"name":"text","ttl":1}'"""
+        "body.name=text body.ttl=1"
     )
     listed = {"type": "array", "items": {**body, "required": ["name"]}}
     assert example(listed) == """'body=[{"name":"text"}]'"""
