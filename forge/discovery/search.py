@@ -172,6 +172,8 @@ def identify_document(location: str, content: bytes) -> FoundDocument | NotFound
     if page is not None and page.documents_requests:
         reason = "it is documentation for people"
         return NotFound(location, reason, documentation=(page,))
+    if content.lstrip()[:1] == b"<" and dialect is None:
+        raise NotAnApiDescription(location, "it is a web page that documents no requests")
     if dialect is None:
         reason = "it is no OpenAPI, GraphQL, Postman or HAR document and has no curl commands"
         raise NotAnApiDescription(location, reason)

@@ -264,8 +264,17 @@ def read_pin(pin_file: Path | None) -> str:
     return asked
 
 
+def check_pin_set(settings: Settings) -> None:
+    """Raises PinUnusable where the home has no PIN that could be asked for."""
+    # Loading it loads cryptography, which most commands do without.
+    importlib.import_module("registry.secrets.pin").check_set(settings.pin)
+
+
 def ask_pin(settings: Settings, pin_file: Path | None) -> Signer:
-    """Ask for the PIN and open the person's key. Raises WrongPin or OrchestratorError."""
+    """Ask for the PIN and open the person's key. Raises WrongPin, OrchestratorError, or PinUnusable
+    before anything is asked.
+    """
+    check_pin_set(settings)
     pin = read_pin(pin_file)
     opened = open_key(settings, pin, time.time())
     if opened.signer is None:
