@@ -19,12 +19,13 @@ from orchestrator.cli.terminal import (
     pin_option,
     print_json,
     print_note,
-    print_table,
+    print_noted_table,
     print_text,
     report_errors,
 )
 from orchestrator.settings import load_settings
 from orchestrator.views import encode_shown_approval
+from registry.models import Approval
 from registry.store import Store
 
 
@@ -88,6 +89,12 @@ def reject_command(approval: str, reason: str, pin_file: Path | None, as_json: b
     decide_at_terminal(DecisionRequest(approval, False, reason), pin_file, 0.0, as_json)
 
 
+def _note(approval: Approval) -> str:
+    """The request that waits, and what its caller says of it."""
+    why = f" ({approval.reason[:MAX_CLAIM]})" if approval.reason else ""
+    return escape_line(f"{approval.wire.method} {approval.wire.url}{why}")
+
+
 @click.command("approvals")
 @click.option("--all", "every", is_flag=True, help="Also those that were decided.")
 @json_option
@@ -106,19 +113,15 @@ def approvals_command(every: bool, as_json: bool) -> None:
     elif not rows and not damaged:
         print_text("Nothing waits.")
     else:
-        print_table(
-            ("approval", "state", "tool", "request", "asked", "why"),
+        cells = [
             (
-                (
-                    row.id,
-                    "not sent" if row.state == "approved" else row.state,
-                    escape_line(f"{row.entry}.{row.tool}"),
-                    escape_line(f"{row.wire.method} {row.wire.url}"),
-                    format_age(row.created),
-                    escape_line(row.reason[:MAX_CLAIM]),
-                )
-                for row in rows
-            ),
-        )
+                row.id,
+                "not sent" if row.state == "approved" else row.state,
+                format_age(row.created),
+                escape_line(f"{row.entry}.{row.tool}"),
+            )
+            for row in rows
+        ]
+        print_noted_table(("approval", "state", "asked", "tool"), cells, list(map(_note, rows)))
     if unsent and not as_json:
         print_note(render_unsent(len(unsent), unsent[0].id, frozen))
