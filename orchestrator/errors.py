@@ -19,6 +19,7 @@ from sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     # Every command loads this file; what these load takes longer than the rest of `--help`.
+    from forge.readers.document import DocumentProblem
     from forge.readers.page import Page
     from forge.sources import ApiSource
     from registry.jobs.pending import PendingForge
@@ -144,11 +145,13 @@ class AddFailed(OrchestratorError):
 
 class ProseFound(ForgeFailed):
     """There is documentation for people, but no machine-readable description. `pages` are the first
-    pages found at `place`.
+    pages found at `place`, `problems` what is to be known of how they were found.
     """
 
-    def __init__(self, place: ApiSource, pages: tuple[Page, ...]) -> None:
-        self.place, self.pages = place, pages
+    def __init__(
+        self, place: ApiSource, pages: tuple[Page, ...], problems: tuple[DocumentProblem, ...] = ()
+    ) -> None:
+        self.place, self.pages, self.problems = place, pages, problems
         super().__init__(
             f"no machine-readable API description was found at {place.location}, and the "
             "documentation for people there was not read. To have it read, run `forge` with it as "

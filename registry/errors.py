@@ -9,14 +9,22 @@ class RegistryError(Exception):
     """The base of all errors of the registry."""
 
 
+_DAMAGED = ("not a database", "malformed")
+"""In what SQLite says of a file that is damaged or something else."""
+
+
 class DatabaseUnusable(RegistryError):
     """The database cannot be opened, read or written."""
 
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(
-            f"the registry's database {url} cannot be used ({reason}). Check the path, its "
-            "permissions and the free space on its disk, then try again; nothing was changed."
+        todo = (
+            "Put a backup back (`toolwright restore FILE`), or move this file away to begin anew; "
+            "nothing was changed."
+            if any(sign in reason for sign in _DAMAGED)
+            else "Check the path, its permissions and the free space on its disk, then try again; "
+            "nothing was changed."
         )
+        super().__init__(f"the registry's database {url} cannot be used ({reason}). {todo}")
 
 
 class SchemaTooNew(RegistryError):
@@ -261,6 +269,7 @@ _REMEDIES = {
     errno.EROFS: "Name a place that can be written",
     errno.ENOSPC: "Free space on that disk",
     errno.EDQUOT: "Free space on that disk",
+    errno.EFBIG: "Free space on that disk, or let files be larger (`ulimit -f`)",
     errno.EMFILE: "Let this process open more files (`ulimit -n`)",
 }
 """What to do about an error of the operating system, by its number."""

@@ -274,13 +274,14 @@ SERVER = shape(
     versions=many({"type": "array"}, "Version, digest, parent."),
     lineage=many({"type": "object"}, "Trees of versions."),
 )
-ARGUMENT = shape(
-    name=text(),
-    types=text(),
-    required=flag(),
-    description=text(),
-    example=anything("A value that its schema takes."),
-)
+FIELD: Mapping[str, Schema] = {
+    "name": text("The key of `toolwright call`."),
+    "types": text(),
+    "required": flag(),
+    "description": text(),
+    "example": anything("A value that its schema takes."),
+}
+ARGUMENT = shape(**FIELD, fields=many(shape(**FIELD), "What it holds: `body.name` …"))
 TOOL_REPORT = shape(
     tool=TOOL,
     version=whole(),

@@ -74,12 +74,14 @@ class FoundDocument:
     """A document: its location, its bytes, and its dialect such as `openapi 3.1.0`.
 
     `also` are the URLs of other descriptions that the host named and that were not fetched.
+    `instead` is set where the source names a path that did not lead here: the request for it.
     """
 
     location: str
     content: bytes = field(repr=False)
     dialect: str
     also: tuple[str, ...] = ()
+    instead: Attempt | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class NotFound:
     """The result of a search without a machine-readable description. `pages` are the URLs of HTML
     pages that were found; `elsewhere` are descriptions that the host names on another origin, which
     only a person can choose to follow; `documentation` are texts for people that document requests.
+    `instead` is set where the source names a path that answered an error: the request for it.
     """
 
     location: str
@@ -95,6 +98,7 @@ class NotFound:
     pages: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     documentation: tuple[Page, ...] = ()
+    instead: Attempt | None = None
 
     def render(self) -> str:
         """Return what was tried and what came, and what the host names elsewhere."""
@@ -168,6 +172,8 @@ def identify_document(location: str, content: bytes) -> FoundDocument | NotFound
     if page is not None and page.documents_requests:
         reason = "it is documentation for people"
         return NotFound(location, reason, documentation=(page,))
+    if content.lstrip()[:1] == b"<" and dialect is None:
+        raise NotAnApiDescription(location, "it is a web page that documents no requests")
     if dialect is None:
         reason = "it is no OpenAPI, GraphQL, Postman or HAR document and has no curl commands"
         raise NotAnApiDescription(location, reason)
@@ -207,6 +213,8 @@ class _Search:
         self._was_waited_for = False
         self._more: list[str] = []
         self._pages: list[str] = []
+        self._named: Attempt | None = None
+        self._is_refused = False
         self._texts: list[tuple[FetchResponse, bool]] = []
         self._elsewhere: dict[str, None] = {}
         self._waiting: list[_Candidate] = []
@@ -252,8 +260,10 @@ class _Search:
     def build_discovery(self, documentation: tuple[tuple[Page, bool], ...] = ()) -> Discovery:
         """Return the result. Raises SourceUnreachable where nothing answered."""
         if self._found:
+            if not self._was_offered:
+                return replace(self._found, instead=self._find_passed(self._found.location))
             also = (*self._more, *(lead.url for lead in self._waiting if lead.depth))
-            return replace(self._found, also=also if self._was_offered else ())
+            return replace(self._found, also=also)
         if self._challenges and not any(named for _, named in documentation):
             return min(self._challenges, key=_rank_challenge)
         if not self._answers:
@@ -274,7 +284,18 @@ class _Search:
             pages=tuple(self._pages),
             elsewhere=tuple(self._elsewhere),
             documentation=tuple(page for page, _ in documentation),
+            instead=self._find_passed(documentation[0][0].location)
+            if documentation and self._is_refused
+            else None,
         )
+
+    def _find_passed(self, location: str) -> Attempt | None:
+        """The request for the path that the source names, where a document was guessed elsewhere
+        than below it.
+        """
+        named = urlsplit(self._named.url).path.rstrip("/") if self._named else ""
+        is_below = f"{urlsplit(location).path}/".startswith(f"{named}/")
+        return None if is_below else self._named
 
     async def _fetch_batch(self, candidates: Iterable[_Candidate], patience: float) -> None:
         """Fetch the candidates together and handle the answers in order, so that the result does
@@ -356,7 +377,10 @@ class _Search:
             self._waiting += [_Candidate(url) for url in below]
         if item.url in self._source.urls and not item.body and is_endpoint_hint(answer.body):
             self._waiting.insert(0, _build_introspection(item.url))
-        self._tried.append((Attempt(item.url, outcome), cut_answer(answer)))
+        attempt = Attempt(item.url, outcome)
+        if item.url in self._source.urls and not item.body:
+            self._named, self._is_refused = attempt, answer.status >= 400
+        self._tried.append((attempt, cut_answer(answer)))
 
     def _note_challenge(self, item: _Candidate, answer: FetchResponse) -> None:
         """Note the required credential. A bare 403 at a guessed place is ignored: a firewall is the

@@ -53,7 +53,7 @@ class DocumentProblem:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.file}#{self.pointer}: {self.reason}"
+        return f"{self.file}{f'#{self.pointer}' if self.pointer else ''}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,8 @@ def parse_document(
 def read_file(path: Path, name: str) -> bytes:
     """Read a regular file of at most MAX_BYTES. Raises DocumentUnreadable or DocumentTooLarge."""
     try:
+        if path.is_dir():
+            raise DocumentUnreadable(str(path), "it is a directory")
         if not path.is_file():
             raise DocumentUnreadable(name, "there is no such file")
         with path.open("rb") as file:
@@ -169,8 +171,18 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
         if curl.has_curl_command(text):
             return {curl.KEY: text}
         reason = json_error or f"not YAML: {' '.join(str(error).replace(_NAMELESS, 'at ').split())}"
+        if not json_error and _begins_with_tab(text, error):
+            reason += " (a tab; YAML is indented with spaces)"
         raise DocumentUnreadable(name, reason[:300]) from error
     return {curl.KEY: text} if isinstance(value, str) and curl.has_curl_command(text) else value
+
+
+def _begins_with_tab(text: str, error: Exception) -> bool:
+    """Whether YAML ends at a tab in the indentation of a line."""
+    mark = getattr(error, "problem_mark", None)
+    lines = text.splitlines()
+    line = lines[mark.line] if mark is not None and mark.line < len(lines) else ""
+    return "\t" in line[: len(line) - len(line.lstrip())]
 
 
 def _parse_json(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:

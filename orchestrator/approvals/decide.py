@@ -121,6 +121,8 @@ def _store_decision(
 def render_late_decision(approval: Approval, now: float) -> str:
     """The message for a decision that came too late: what was decided, by whom and when."""
     if approval.decided_at is None:
+        if approval.state in ("pending", "expired"):
+            return "it has expired; nothing is sent. Call the tool again to be asked anew"
         return f"it has expired, or is {approval.state} already; nothing was changed"
     return (
         f"it was decided already: {approval.decided_by} decided it "

@@ -10,15 +10,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestrator.approvals.accounts import split_secret
-from orchestrator.approvals.grants import DIRECTORY, PACKAGE, Flaw, find_secret_name, render_secret
+from orchestrator.approvals.grants import (
+    DIRECTORY,
+    PACKAGE,
+    Flaw,
+    Grants,
+    find_secret_name,
+    render_secret,
+)
 from orchestrator.errors import OrchestratorError
 from registry.approvals.grants import GrantTable
 from registry.errors import RowNotFound
-from registry.models import DocumentationSource, Grant, GrantKind, Job
+from registry.models import DocumentationSource, Entry, Grant, GrantKind, Job
 from registry.needs import AllowedNeed, SuccessionNeed, list_parts
 from registry.secrets.signing import Signer
 from registry.servers.bundles import Bundles
 from registry.servers.entries import ServerTable
+from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.packages import normalize_name
 from sandbox.bundle.permissions import check_path, parse_permission, parse_permissions
 from sandbox.credentials.uses import SecretUse, list_secret_uses
@@ -152,6 +160,17 @@ def find_credential_names(servers: ServerTable, shelf: Bundles, server: str) -> 
     except (RowNotFound, BundleInvalid):
         return ()
     return tuple(credential.name for credential in bundle.credentials)
+
+
+def find_held_permissions(consents: Grants, entry: Entry) -> tuple[str, ...]:
+    """What of its declared permissions a server has, and what it was granted beside these. A host
+    that a person allowed is open to each server but those that others wrote.
+    """
+    given = consents.find_permissions(entry.name)
+    hosts = frozenset() if entry.created_by == AUTHOR else consents.find_hosts()
+    declared = parse_permissions(entry.permissions)
+    open_hosts = {str(p) for p in declared if p.kind == "network" and str(p.target) in hosts}
+    return tuple(sorted({*given, *open_hosts}))
 
 
 def find_confirmable(

@@ -72,12 +72,13 @@ def wait_for_outcome(
     return _wait_while(approvals, identity, UNSETTLED, seconds, sending.is_over)
 
 
-def render_outcome(approval: Approval) -> str:
+def render_outcome(approval: Approval, frozen: bool = False) -> str:
     """What became of a decided approval, for the person who decided it: its state, what the API
     answered, and the command that helps where it was not sent.
     """
     if approval.state == "approved":
-        return f"approved, not sent yet; `{build_send_command(approval.id)}` sends it"
+        first = "`toolwright unfreeze`, then " if frozen else ""
+        return f"approved, not sent yet; {first}`{build_send_command(approval.id)}` sends it"
     if approval.state in ("claimed", "sending"):
         return f"{approval.state}: it is being sent; `toolwright approvals --all` shows its end"
     told = _read_outcome(approval.outcome)

@@ -19,7 +19,15 @@ from orchestrator.approvals.sending import (
     wait_for_outcome,
 )
 from orchestrator.approvals.text import hash_approval, render_approval, render_head
-from orchestrator.cli.terminal import FAILED, err, out, print_json, print_text, read_pin
+from orchestrator.cli.terminal import (
+    FAILED,
+    check_pin_set,
+    err,
+    out,
+    print_json,
+    print_text,
+    read_pin,
+)
 from orchestrator.settings import load_settings
 from orchestrator.views import encode_approval
 from registry.approvals.approvals import ApprovalTable
@@ -59,6 +67,7 @@ def decide_at_terminal(
             return
         if not as_json or pin_file is None:
             _print_request(approval, err if as_json else out)
+        check_pin_set(settings)
         pin = read_pin(pin_file)
         digest = asked.digest or hash_approval(approval)
         decision = Decision(asked.approval, asked.approve, pin, "terminal", asked.reason, digest)
@@ -106,7 +115,7 @@ def _print_decision(
         return
     if sending.frozen:
         print_text("Everything is frozen: nothing is sent before `toolwright unfreeze`.", "yellow")
-    print_text(f"{approval.id}: {render_outcome(approval)}")
+    print_text(f"{approval.id}: {render_outcome(approval, sending.frozen)}")
     if decided.rule:
         rule = rules.get(decided.rule)
         ends = time.strftime("%Y-%m-%d %H:%M", time.localtime(rule.expires))

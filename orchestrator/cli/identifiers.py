@@ -18,7 +18,7 @@ from orchestrator.cli.terminal import FAILED, err
 from orchestrator.cli.tools.argument_words import list_keys
 from orchestrator.errors import AmbiguousId, NothingNamed, OrchestratorError
 from orchestrator.settings import load_settings
-from registry.database.lookup import Kind, find_beginning, find_listing
+from registry.database.lookup import Kind, find_beginning, find_listing, is_unusable
 
 MIN_PREFIX = 4
 """Letters of an id that have to be given: fewer are a slip."""
@@ -84,6 +84,8 @@ class StoredId(click.ParamType[str]):
             return text
         if len(text) < MIN_PREFIX and found:
             raise NotStored(str(AmbiguousId(_show(text), found[:5])))
+        if not found and _is_home_unusable():
+            return text
         if not found:
             raise NotStored(str(NothingNamed(self.name, _show(value), [], _LISTED[self.kinds[0]])))
         if len(found) > 1:
@@ -127,6 +129,15 @@ def _find_stored(kind: Kind, prefix: str) -> list[str]:
     except OrchestratorError:
         # The command itself says what is the matter with the home.
         return []
+
+
+def _is_home_unusable() -> bool:
+    """Whether no id can be looked for; the command itself says why."""
+    try:
+        database = load_settings().database
+    except OrchestratorError:
+        return True
+    return database is not None and is_unusable(database)
 
 
 def _show(value: Any) -> str:

@@ -108,7 +108,7 @@ def _print_server(result: dict[str, Any]) -> None:
             "The task is not done yet. `toolwright do TASK` does it, and asks what is not clear."
         )
     for problem in result["problems"]:
-        print_text(f"left out: {problem}", "yellow")
+        print_text(f"note: {problem}", "yellow")
     for wanted in result.get("credentials", ()):
         verb = "wants" if wanted["required"] else "takes"
         print_text(

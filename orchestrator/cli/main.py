@@ -27,10 +27,10 @@ COMMANDS = {
     "find": ("find", "Show the tools that fit a task."),
     "forge": ("forge", "Make or change a server, prove it and register it."),
     "submit": ("submit", "Hand in the code that a forge job waits for."),
-    "add": ("add", "Register an MCP server that somebody else wrote, in a cage."),
+    "add": ("add", "Register an MCP server that somebody else wrote, in a sandbox."),
     "import-clients": (
         "import_clients",
-        "Put the servers that your MCP clients start behind the gate.",
+        "Have Toolwright run the servers that your MCP clients start.",
     ),
     "remove": ("remove", "Take a third-party server out of use, with all it was given."),
     "grant": ("grant", "Grant a server a permission it declares, list or revoke them."),

@@ -7,8 +7,9 @@ import importlib
 import json
 import shlex
 import sys
+import textwrap
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -39,6 +40,10 @@ OUR_ERRORS = (ForgeError, OrchestratorError, RegistryError, SandboxError)
 
 WHOLE = frozenset({"approval", "job", "rule", "call", "server"})
 """Columns of what people copy from a table into the next command."""
+
+NOTE = "  "
+"""What a note below a row of a table is indented by."""
+MIN_NOTE = 40
 
 T = TypeVar("T")
 
@@ -144,6 +149,26 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     out.print(table)
 
 
+def print_noted_table(
+    heads: Sequence[str], rows: Sequence[Sequence[object]], notes: Sequence[str]
+) -> None:
+    """Print a table of short cells; the note of a row, a sentence or nothing, stands below it."""
+    shown = [[clean_text(str(cell)) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(heads, *shown, strict=True)]
+
+    def align(cells: Sequence[str]) -> str:
+        return "  ".join(map(str.ljust, cells, widths)).rstrip()
+
+    out.print(Text(align(heads), style="bold"))
+    for cells, note in zip(shown, notes, strict=True):
+        out.print(Text(align(cells)))
+        lines = textwrap.wrap(
+            " ".join(clean_text(note).split()), max(out.width - len(NOTE), MIN_NOTE)
+        )
+        for line in lines:
+            out.print(Text(f"{NOTE}{line}", style="dim"))
+
+
 def print_text(message: str, style: str = "") -> None:
     out.print(Text(clean_text(message), style=style))
 
@@ -239,8 +264,17 @@ def read_pin(pin_file: Path | None) -> str:
     return asked
 
 
+def check_pin_set(settings: Settings) -> None:
+    """Raises PinUnusable where the home has no PIN that could be asked for."""
+    # Loading it loads cryptography, which most commands do without.
+    importlib.import_module("registry.secrets.pin").check_set(settings.pin)
+
+
 def ask_pin(settings: Settings, pin_file: Path | None) -> Signer:
-    """Ask for the PIN and open the person's key. Raises WrongPin or OrchestratorError."""
+    """Ask for the PIN and open the person's key. Raises WrongPin, OrchestratorError, or PinUnusable
+    before anything is asked.
+    """
+    check_pin_set(settings)
     pin = read_pin(pin_file)
     opened = open_key(settings, pin, time.time())
     if opened.signer is None:

@@ -149,6 +149,6 @@ def rank_similar(
 
 def _render_taken(name: str) -> str:
     return (
-        f"there is a server {name} already. `forge` with parent={name} and name={name} to change "
-        "it, or choose another name."
+        f"there is a server {name} already. Choose another name. To change that server, give its "
+        "name as the parent too (`--parent` at the terminal)."
     )

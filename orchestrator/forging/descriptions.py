@@ -17,10 +17,10 @@ from forge.discovery.search import (
     discover_description,
     identify_document,
 )
-from forge.discovery.telling import render_urls
+from forge.discovery.telling import Attempt, render_urls
 from forge.documentation.gather import gather_pages, limit_pages
 from forge.errors import DocumentError, ForgeError, SourceUnreachable
-from forge.readers.document import Document, load_document, parse_document
+from forge.readers.document import Document, DocumentProblem, load_document, parse_document
 from forge.readers.page import Page, parse_page
 from forge.readers.recorded import curl
 from forge.sources import FILE, FetchResponse, choose_sources
@@ -169,7 +169,10 @@ class Descriptions:
                     return await self._parse_found(found, place, order.files, report)
                 later.append(ProseFound(place, (page,)))
             elif found.documentation:
-                later.append(ProseFound(place, found.documentation))
+                passed = _describe_passed(found.instead, found.documentation[0].location)
+                for problem in passed:
+                    report(ForgeStep("find", 0.06, str(problem)))
+                later.append(ProseFound(place, found.documentation, passed))
             else:
                 later.append(ForgeFailed(found.render()))
         raise _choose_outcome(later)
@@ -296,6 +299,9 @@ class Descriptions:
     ) -> Document:
         others = f"; it also names {render_urls(found.also)}" if found.also else ""
         report(ForgeStep("find", 0.15, f"found {found.dialect} at {found.location}{others}"))
+        passed = _describe_passed(found.instead, found.location)
+        for problem in passed:
+            report(ForgeStep("find", 0.15, str(problem)))
         if place.path is not None and files != "typed":
             path = Path(normalize_path(str(place.path)))
             return await asyncio.to_thread(parse_document, found.content, path.name, path=path)
@@ -305,7 +311,11 @@ class Descriptions:
             parse_document, found.content, found.location, url=found.location
         )
         fetch = self._build_fetch(place)
-        document = replace(parsed, served=await may_be_own_server(parsed, fetch))
+        document = replace(
+            parsed,
+            served=await may_be_own_server(parsed, fetch),
+            problems=(*passed, *parsed.problems),
+        )
         prefix = find_prefix(document) or guess_prefix(document)
         if prefix and await is_below(document, prefix, fetch):
             report(ForgeStep("find", 0.18, f"the API answers below {prefix}"))
@@ -367,6 +377,14 @@ class Descriptions:
 
     def _open_logins(self) -> SourceLogins:
         return SourceLogins(self.consents, self.vault, self.kill_switch, self.upstream, self.told)
+
+
+def _describe_passed(named: Attempt | None, used: str) -> tuple[DocumentProblem, ...]:
+    """What is to be known where a guess was used and not the address that was named."""
+    if named is None:
+        return ()
+    reason = f"it answered {named.outcome}; {used} was used instead"
+    return (DocumentProblem(named.url, "", reason),)
 
 
 def _may_be_passed(error: Exception) -> bool:

@@ -22,6 +22,7 @@ from forge.documentation.to_openapi import DerivedDocument, derive_document
 from forge.errors import AuthorFailed, NoUsableOperation
 from forge.readers.document import DocumentProblem
 from forge.readers.page import Page
+from forge.text import render_count
 from orchestrator.approvals.needs import count_budgets, render_way
 from orchestrator.errors import (
     BudgetSpent,
@@ -79,6 +80,7 @@ class Documentation:
         report(ForgeStep("read", 0.08, _render_pages(pages)))
         try:
             made = await self._derive_document(job, order, pages, report)
+            made = replace(made, problems=(*found.problems, *made.problems))
         except ModelNotAsked as why:
             raise _build_draft_wanted(job, order, pages, str(why), why.needs) from why
         except Frozen as frozen:
@@ -133,10 +135,9 @@ class Documentation:
         if not choice.needs and order.author != "client":
             with suppress(NoUsableOperation):
                 made = await asyncio.to_thread(derive_document, pages, ())
-                report(ForgeStep("read", 0.1, f"its curl commands are read alone: {choice.told}"))
-                unread = DocumentProblem(
-                    pages[0].location, "", f"only curl commands: {choice.told}"
-                )
+                report(ForgeStep("read", 0.1, "only its curl commands are read"))
+                reason = f"{choice.why}; only its curl commands were read"
+                unread = DocumentProblem(pages[0].location, "", reason)
                 return _add_findings(made, pages, (unread,))
         if choice.writer == "none":
             raise ForgeFailed(
@@ -260,4 +261,5 @@ def _build_fence(job: Job) -> tuple[str, int]:
 
 def _render_pages(pages: Sequence[Page]) -> str:
     size = sum(len(page.text) for page in pages)
-    return f"documentation for people: {len(pages)} pages, {size} characters, {pages[0].location}"
+    count = render_count(len(pages), "page")
+    return f"documentation for people: {count}, {size:,} characters, {pages[0].location}"

@@ -129,5 +129,5 @@ def _parse_python(words: list[str], packages: tuple[str, ...]) -> PypiSource | S
 
 _KNOWN = (
     "Known are `npx -y PACKAGE …`, `uvx PACKAGE …`, `python -m MODULE …`, `python FILE …`, and any "
-    "image with --image; --unconfined starts anything, without a cage."
+    "image with --image; --unconfined starts anything, without a sandbox."
 )

@@ -151,7 +151,11 @@ def build_plain_result(reply: Reply) -> Result:
 def _render_origin(bundle: Bundle) -> str:
     if bundle.launch is None:
         return "Forged and run in its sandbox"
-    return "Written by others, run without a cage" if bundle.launch.way == "process" else "Caged"
+    return (
+        "Written by others, run without a sandbox"
+        if bundle.launch.way == "process"
+        else "Sandboxed"
+    )
 
 
 def _render_instructions(bundle: Bundle) -> str:

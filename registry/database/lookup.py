@@ -4,6 +4,7 @@ each press of a key.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
@@ -47,6 +48,19 @@ def find_beginning(
     except sqlite3.Error:
         return []
     return list(dict.fromkeys(found))
+
+
+def is_unusable(database: Path) -> bool:
+    """Whether there is a database, or something in its place, that cannot be read."""
+    try:
+        os.stat(database)
+        with closing(connect_readonly(database, WAIT_SECONDS)) as connection:
+            connection.execute("SELECT 1 FROM approvals LIMIT 1").fetchone()
+    except FileNotFoundError:
+        return False
+    except (OSError, sqlite3.Error):
+        return True
+    return False
 
 
 def find_listing(database: Path, server: str, tool: str) -> str:

@@ -109,7 +109,11 @@ def verify_pin(path: Path, pin: str, now: float) -> PinCheck:
     with lock_file(path):
         record = _load_record(path)
         if now < record.locked_until:
-            return PinCheck(False, record.locked_until)
+            # A clock that was set back must not make a lock of a minute one of a year.
+            until = min(record.locked_until, now + LOCK_SECONDS)
+            if until != record.locked_until:
+                _store_record(path, replace(record, locked_until=until))
+            return PinCheck(False, until)
         failures = record.failures + 1
         until = now + LOCK_SECONDS if failures >= ATTEMPTS else 0.0
         # Counted before it is checked, so that killing the check does not buy another try.
@@ -120,6 +124,11 @@ def verify_pin(path: Path, pin: str, now: float) -> PinCheck:
         kept, signer = opened
         _store_record(path, replace(kept, failures=0, locked_until=0.0))
         return PinCheck(True, signer=signer)
+
+
+def check_set(path: Path) -> None:
+    """Raises PinUnusable where no PIN is set or the file cannot be read."""
+    _load_record(path)
 
 
 def read_public_key(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+import time
 import zlib
 from collections.abc import Iterable
 from types import TracebackType
@@ -24,6 +25,8 @@ from sandbox.errors import (
 from sandbox.wire.exchange import Headers, WireRequest, WireResponse
 from sandbox.wire.policy import DEFAULT_PORTS, Origin, parse_origin
 
+_OF_TIME, _UNKNOWN_ISSUER = (9, 10), (18, 19, 20, 21)
+"""Codes with which OpenSSL refuses a certificate (X509_V_ERR_…)."""
 DROPPED_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -239,5 +242,18 @@ def _describe_failure(error: BaseException) -> str:
     while cause is not None:
         if isinstance(cause, ConnectionRefusedError):
             return "nothing listens there (connection refused)"
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return _describe_certificate(cause)
         cause = cause.__cause__ or cause.__context__
     return str(error) or type(error).__name__
+
+
+def _describe_certificate(error: ssl.SSLCertVerificationError) -> str:
+    """Why a server's certificate was refused, with what a person can check."""
+    said = f"its TLS certificate is refused: {error.verify_message.rstrip('.')}"
+    if error.verify_code in _OF_TIME:
+        now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+        return f"{said}; this machine's clock says {now}"
+    if error.verify_code in _UNKNOWN_ISSUER:
+        return f"{said}; SSL_CERT_FILE names a file of the authorities that you trust"
+    return said

@@ -93,7 +93,7 @@ def parse_permission(text: str) -> Permission:
         return Permission("fs", path, mode == "rw")
     raise ValueError(
         f"{text[:200]!r} is none of network:HOST[:PORT], env:NAME, fs:/PATH:ro|rw, "
-        "call:SERVER.TOOL, tls:HOST:PORT, dns:ZONE, tcp:HOST:PORT, requests:NUMBER"
+        "call:SERVER.TOOL, tls:HOST:PORT, dns:ZONE, tcp:HOST:PORT, requests:NUMBER (101 to 10000)"
     )
 
 

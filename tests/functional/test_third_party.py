@@ -250,7 +250,7 @@ def test_an_unconfined_server_is_said_to_be_one_and_gated_like_any(
         *("--", sys.executable, script(BENIGN)),
     )
     assert done.returncode == 0, done.stderr
-    assert "WITHOUT A CAGE" in done.stderr
+    assert "WITHOUT A SANDBOX" in done.stderr
     assert text(call(peer, "loose.get_echo", text="x")) == "x"
     assert peer.value("call_write", tool="loose.add_note", arguments={})["state"] == "pending"
 

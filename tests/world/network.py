@@ -22,14 +22,22 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 PORTS = 100
+BEGINS = datetime.datetime(2021, 1, 1, tzinfo=datetime.UTC)
 ENDS = datetime.datetime(2031, 5, 6, 7, 8, 9, tzinfo=datetime.UTC)
 
 
 @contextmanager
-def tls_server(directory: Path, name: str = "shop.test") -> Iterator[int]:
-    """The port of a server that shakes hands with a certificate that nobody vouches for."""
+def tls_server(
+    directory: Path,
+    name: str = "shop.test",
+    begins: datetime.datetime = BEGINS,
+    ends: datetime.datetime = ENDS,
+) -> Iterator[int]:
+    """The port of a server that shakes hands with a certificate that nobody vouches for, which is
+    kept as `peer.pem`.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(_certificate(directory, name))
+    context.load_cert_chain(_certificate(directory, name, begins, ends))
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -43,7 +51,9 @@ def tls_server(directory: Path, name: str = "shop.test") -> Iterator[int]:
         yield port
 
 
-def _certificate(directory: Path, name: str) -> Path:
+def _certificate(
+    directory: Path, name: str, begins: datetime.datetime, ends: datetime.datetime
+) -> Path:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     made = (
@@ -52,8 +62,8 @@ def _certificate(directory: Path, name: str) -> Path:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(0x4711)
-        .not_valid_before(datetime.datetime(2021, 1, 1, tzinfo=datetime.UTC))
-        .not_valid_after(ENDS)
+        .not_valid_before(begins)
+        .not_valid_after(ends)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .sign(key, hashes.SHA256())
     )

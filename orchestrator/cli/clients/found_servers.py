@@ -26,7 +26,7 @@ _HOME = "TOOLWRIGHT_HOME"
 @dataclass(frozen=True)
 class FoundServer:
     """A server that a client starts: `name` is the client's for it and `entry` what its file has,
-    `words` the command. `problem` says why it cannot be put behind the gate, "" where it can.
+    `words` the command. `problem` says why Toolwright cannot run it, "" where it can.
     """
 
     client: str

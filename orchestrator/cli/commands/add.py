@@ -24,9 +24,9 @@ from sandbox.bundle.model import Bundle
 from sandbox.bundle.offer import Offer
 
 NO_CAGE = (
-    "!! --unconfined: this server runs as a plain process of yours, WITHOUT A CAGE. It can read "
-    "your files, your keys and your network, and send what it finds anywhere. Only its tools are "
-    "gated. Do this with code that you would run by itself."
+    "!! --unconfined: this server runs as a plain process of yours, WITHOUT A SANDBOX. It can read "
+    "your files, your keys and your network, and send what it finds anywhere. Toolwright only "
+    "decides which of its tools are called. Do this with code that you would run by itself."
 )
 
 
@@ -48,7 +48,7 @@ NO_CAGE = (
 @click.option("--fs", multiple=True, metavar="PATH:ro|rw", help="It sees this directory or file.")
 @click.option("--read", multiple=True, metavar="TOOL", help="You say that this tool only reads.")
 @click.option("--write", multiple=True, metavar="TOOL", help="You say that this tool writes.")
-@click.option("--unconfined", is_flag=True, help="Run it as a plain process, WITHOUT A CAGE.")
+@click.option("--unconfined", is_flag=True, help="Run it as a plain process, WITHOUT A SANDBOX.")
 @click.option("--experimental", is_flag=True, help="Register it even where its texts are refused.")
 @pin_option
 @json_option
@@ -70,8 +70,9 @@ def add_command(
     as_json: bool,
 ) -> None:
     """Register the MCP server that COMMAND starts as NAME: `npx -y PACKAGE …`, `uvx PACKAGE …`,
-    `python -m MODULE …`, `python FILE …`, or an image. It is fetched and locked now, runs in a cage
-    without a network, and sees nothing that you do not give it here. Asks for the PIN.
+    `python -m MODULE …`, `python FILE …`, or an image. It is fetched now and stays at that version.
+    It runs in a container that reaches no network, file or secret but those that you name here.
+    Asks for the PIN.
     """
     settings = load_settings()
     permissions, secrets, private = read_permissions(allow, allow_private, env, fs)

@@ -20,7 +20,7 @@ from orchestrator.cli.terminal import (
     pin_option,
     print_json,
     print_note,
-    print_table,
+    print_noted_table,
     print_text,
     report_errors,
 )
@@ -90,6 +90,12 @@ def reject_command(approval: str, reason: str, pin_file: Path | None, as_json: b
     decide_at_terminal(DecisionRequest(approval, False, reason), pin_file, 0.0, as_json)
 
 
+def _note(approval: Approval) -> str:
+    """The request that waits, and what its caller says of it."""
+    why = f" ({approval.reason[:MAX_CLAIM]})" if approval.reason else ""
+    return escape_line(f"{approval.wire.method} {approval.wire.url}{why}")
+
+
 @click.command("approvals")
 @click.option("--all", "every", is_flag=True, help="Also those that were decided.")
 @json_option
@@ -108,20 +114,16 @@ def approvals_command(every: bool, as_json: bool) -> None:
     elif not rows and not damaged:
         print_text("Nothing waits.")
     else:
-        print_table(
-            ("approval", "state", "tool", "request", "asked", "why"),
+        cells = [
             (
-                (
-                    row.id,
-                    _name_state(row, frozen),
-                    escape_line(f"{row.entry}.{row.tool}"),
-                    escape_line(f"{row.wire.method} {row.wire.url}"),
-                    format_age(row.created),
-                    escape_line(row.reason[:MAX_CLAIM]),
-                )
-                for row in rows
-            ),
-        )
+                row.id,
+                _name_state(row, frozen),
+                format_age(row.created),
+                escape_line(f"{row.entry}.{row.tool}"),
+            )
+            for row in rows
+        ]
+        print_noted_table(("approval", "state", "asked", "tool"), cells, list(map(_note, rows)))
     late = [row for row in unsent if frozen or not is_on_its_way(row, time.time())]
     if late and not as_json:
         print_note(render_unsent(len(late), late[0].id, frozen))

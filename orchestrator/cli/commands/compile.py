@@ -125,10 +125,14 @@ def _load_document(spec: str, allow_private: bool) -> Document:
         content = fetch(spec)
     except OSError as error:
         reason = str(error).rpartition(" could not be reached: ")[2]
-        raise OrchestratorError(
-            f"{spec} cannot be fetched: {reason}. Check the address, or give a file; an API on "
-            "this machine or network needs --allow-private."
-        ) from error
+        todo = "Check the address, or give a file"
+        if reason in ("HTTP 401", "HTTP 403"):
+            todo = (
+                "`compile` sends no credential. Give a file, or have `toolwright forge` ask for it"
+            )
+        elif not allow_private:
+            todo += "; an API on this machine or network needs --allow-private"
+        raise OrchestratorError(f"{spec} cannot be fetched: {reason}. {todo}.") from error
     return replace(parse_document(content, spec, url=spec, fetch=fetch), served=True)
 
 

@@ -7,6 +7,7 @@ import click
 from orchestrator.cli.terminal import (
     json_option,
     print_json,
+    print_noted_table,
     print_table,
     print_text,
     report_errors,
@@ -18,6 +19,8 @@ from orchestrator.views import round_numbers
 from registry.models import Route, ServerSummary, describe_server
 from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
+
+MAX_DESCRIPTION = 160
 
 
 @click.command("find")
@@ -53,19 +56,11 @@ def find_command(task: str, k: int, as_json: bool) -> None:
         print_text("No registered tool fits. Forge one: toolwright forge TASK --source URL")
         print_suggestions(task)
     else:
-        print_table(
-            ("tool", "group", "level", "score", "description"),
-            (
-                (
-                    f"{m.entry}.{m.tool}",
-                    m.group,
-                    of[m.entry][m.tool],
-                    f"{m.score:.2f}",
-                    m.description[:100],
-                )
-                for m in matches
-            ),
-        )
+        cells = [
+            (f"{m.entry}.{m.tool}", m.group, of[m.entry][m.tool], f"{m.score:.2f}") for m in matches
+        ]
+        notes = [m.description[:MAX_DESCRIPTION] for m in matches]
+        print_noted_table(("tool", "group", "level", "score"), cells, notes)
         print_text(_describe_route(route))
         if route.verdict == "forge":
             print_suggestions(task)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from forge.addresses import find_locations
 from forge.compiler.selection import parse_credential
 from orchestrator.app import App, open_app
 from orchestrator.approvals.granting import allow_host
@@ -28,6 +29,7 @@ from orchestrator.cli.terminal import (
     run_coroutine,
 )
 from orchestrator.cli.tools.argument_hint import render_example_call
+from orchestrator.errors import OrchestratorError
 from orchestrator.forging.authors.choice import WRITERS
 from orchestrator.settings import Settings, load_settings
 from registry.models import Job
@@ -36,6 +38,8 @@ from registry.store import Store
 from sandbox.errors import NO_ENGINE
 
 MAX_READS = 200
+DESCRIPTIONS = (".json", ".yaml", ".yml", ".har")
+"""How files of descriptions end."""
 
 
 @click.command("forge")
@@ -79,9 +83,9 @@ def forge_command(
 ) -> None:
     """Make a server for TASK from an API's description, prove it and register it.
 
-    TASK may be just the API's URL. At a terminal you are asked for what has to be allowed, and a
-    new home is set up on the way. Elsewhere --pin-file gives the PIN, and the job waits for
-    `toolwright allow JOB`.
+    TASK may be just the API's URL or the file of its description. At a terminal you are asked for
+    what has to be allowed, and a new home is set up on the way. Elsewhere --pin-file gives the PIN,
+    and the job waits for `toolwright allow JOB`.
 
     Where no API is named, or with --parent, code is needed. The model of OPENAI_MODEL writes it
     (docs/authors.md). Without one the job waits until an MCP client or `toolwright submit` hands
@@ -89,6 +93,7 @@ def forge_command(
     """
     for written in auth:
         parse_credential(written)
+    source = source or _find_named_file(task)
     settings = load_settings(engine=engine)
     set_up_first_pin(settings, pin_file, as_json)
     signer = ask_pin(settings, pin_file) if allow or experimental else None
@@ -108,6 +113,20 @@ def forge_command(
     report_job(job, as_json, brief)
     if not as_json:
         _print_example_call(settings, job)
+
+
+def _find_named_file(task: str) -> str:
+    """The path of a description that stands in the place of the task; "" for a task in words.
+    Raises OrchestratorError where there is no such file.
+    """
+    path = Path(task).expanduser()
+    if len(task.split()) != 1 or "://" in task or path.suffix not in DESCRIPTIONS:
+        return ""
+    if not path.is_file() and not find_locations(task):
+        raise OrchestratorError(
+            f"{task[:200]}: there is no such file. Give the path or URL of the API's description."
+        )
+    return task if path.is_file() else ""
 
 
 def _resolve_path(source: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -13,6 +12,7 @@ from orchestrator.approvals.granting import (
     add_grant,
     confirm_grants,
     find_confirmable,
+    find_held_permissions,
     find_succession,
     revoke_permissions,
 )
@@ -35,6 +35,7 @@ from orchestrator.cli.terminal import (
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings, load_settings
 from registry.jobs.jobs import MAX_UNENDED
+from registry.models import Entry
 from registry.servers.bundles import Bundles
 from registry.store import Store
 from sandbox.bundle.model import find_file_arguments
@@ -108,9 +109,7 @@ def grant_command(
         elif server is None:
             _list_grants(consents, as_json)
         elif permission is None:
-            _list_permissions(
-                store.servers.get(server).permissions, consents.find_permissions(server), as_json
-            )
+            _list_permissions(consents, store.servers.get(server), as_json)
         else:
             with tell_beside(as_json):
                 _change_grant(settings, consents, server, permission, revoke, pin_file)
@@ -268,10 +267,24 @@ def _list_grants(consents: Grants, as_json: bool) -> None:
         print_table(("counts for nothing", "kind", "because"), rows)
 
 
-def _list_permissions(declared: tuple[str, ...], given: Mapping[str, str], as_json: bool) -> None:
-    wanted = {text: str(each) for text in declared for each in parse_permissions((text,))}
-    rows = [(text, normal in given) for text, normal in wanted.items()]
+def _list_permissions(consents: Grants, entry: Entry, as_json: bool) -> None:
+    held = set(find_held_permissions(consents, entry))
+    declared = {
+        str(each): text for text in entry.permissions for each in parse_permissions((text,))
+    }
     if as_json:
-        print_json([{"permission": text, "granted": granted} for text, granted in rows])
-    else:
-        print_table(("permission", "granted"), rows)
+        rows = [{"permission": text, "granted": name in held} for name, text in declared.items()]
+        print_json(rows)
+        return
+    more = sorted(held - declared.keys())
+    if not declared and not more:
+        print_text(f"{entry.name} declares no permission and has none.")
+        return
+    yes_no = {True: "yes", False: "no"}
+    print_table(
+        ("permission", "declared", "granted"),
+        (
+            *((text, "yes", yes_no[name in held]) for name, text in declared.items()),
+            *((name, "no", "yes") for name in more),
+        ),
+    )

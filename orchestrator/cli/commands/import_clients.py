@@ -1,4 +1,4 @@
-"""`toolwright import-clients`: put the servers that clients start behind the gate."""
+"""`toolwright import-clients`: run the servers that clients start by themselves."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from registry.store import Store
 
 @dataclass(frozen=True)
 class Choice:
-    """A server that goes behind the gate, for all clients that start it, and what it may have."""
+    """A server to import, for all clients that start it, and what it may have."""
 
     found: tuple[FoundServer, ...]
     hosts: tuple[str, ...] = ()
@@ -70,8 +70,9 @@ class Choice:
 def import_clients_command(
     names: tuple[str, ...], only: tuple[str, ...], undo: bool, pin_file: Path | None, as_json: bool
 ) -> None:
-    """Put the servers that your MCP clients start by themselves behind the gate: each is fetched
-    and caged as `toolwright add` does, and its client starts it by `toolwright run` from then on.
+    """Have Toolwright run the servers that your MCP clients start by themselves. Each is registered
+    as by `toolwright add`: in a sandbox, and its writes wait for you. Its client starts it by
+    `toolwright run` from then on.
 
     At a terminal it asks for each server, and which hosts and paths it may have; what you do not
     name it does not get. NAMES are imported without a question and get neither hosts nor paths. The
@@ -165,7 +166,7 @@ def _choose_servers(groups: Sequence[Choice], names: Sequence[str]) -> list[Choi
 def _ask_about(group: Choice) -> Iterator[Choice]:
     """The choice of the person at the terminal, if it is one."""
     name = group.first.server
-    if not click.confirm(f"Put {name} behind the gate?", default=False, err=True):
+    if not click.confirm(f"Have Toolwright run {name}?", default=False, err=True):
         return
     hosts = click.prompt(
         f"Hosts that {name} may connect to (HOST[:PORT] …)",

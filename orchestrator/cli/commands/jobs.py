@@ -23,7 +23,7 @@ from orchestrator.cli.terminal import (
     pin_option,
     print_done,
     print_json,
-    print_table,
+    print_noted_table,
     print_text,
     report_errors,
     run_coroutine,
@@ -42,6 +42,8 @@ from registry.jobs.drafts import awaits_draft
 from registry.jobs.pending import read_pending
 from registry.models import Job
 from registry.store import Store
+
+MAX_MESSAGE = 300
 
 
 @click.command("jobs")
@@ -158,21 +160,12 @@ def _print_jobs(rows: Sequence[Job], as_json: bool) -> None:
     elif not rows:
         print_text("No jobs.")
     else:
-        print_table(
-            ("job", "kind", "state", "stage", "done", "since", ""),
-            (
-                (
-                    row.id,
-                    row.kind,
-                    name_state(row),
-                    row.stage,
-                    f"{row.progress:.0%}",
-                    format_age(row.created),
-                    row.message[:120],
-                )
-                for row in rows
-            ),
-        )
+        heads = ("job", "kind", "state", "stage", "done", "since")
+        cells = [
+            (r.id, r.kind, name_state(r), r.stage, f"{r.progress:.0%}", format_age(r.created))
+            for r in rows
+        ]
+        print_noted_table(heads, cells, [row.message[:MAX_MESSAGE] for row in rows])
 
 
 def _load_job_details(store: Store, job: str) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from sandbox.session.interface import Runner
 
 ENGINES = ("auto", "docker", "wasm", "none")
 NO_CAGE = (
-    "!! --engine none: the server's code runs as a plain process of yours, WITHOUT A CAGE. It can "
-    "read your files and reach the network. For development only, with code you trust."
+    "!! --engine none: the server's code runs as a plain process of yours, WITHOUT A SANDBOX. It "
+    "can read your files and reach the network. For development only, with code you trust."
 )
 CLIENTS = (
     "claude-code",
@@ -58,7 +58,8 @@ ADD = "A person registers it with `toolwright add`; then `toolwright run NAME` s
 @click.option(
     "--engine",
     type=click.Choice(ENGINES),
-    help="By default Docker if it answers, else the embedded WASM engine. DIR: `none` has no cage.",
+    help="By default Docker if it answers, else the embedded WASM engine. DIR: `none` is without a "
+    "sandbox.",
 )
 @click.option("--account", help="NAME: its calls go out with this account.")
 @click.option("--no-control", is_flag=True, help="NAME: do not start the control plane.")
@@ -77,8 +78,9 @@ def run_command(
     only_print: bool,
     remove: bool,
 ) -> None:
-    """Serve one server over stdin and stdout: the registered one called NAME, caged and its writes
-    gated; or, while you develop, the bundle in the directory DIR (with a slash in it: `./pets`).
+    """Serve one server over stdin and stdout: the registered one called NAME, in its sandbox, with
+    writes that wait for you; or, while you develop, the bundle in the directory DIR (with a slash
+    in it: `./pets`).
     """
     if (only_print or remove) and not client:
         raise click.UsageError("--print and --remove go with --client")
@@ -122,8 +124,8 @@ def is_server_name(server: str) -> bool:
 
 def _render_name_error(server: str) -> str:
     return (
-        f"{server} is the name of a registered server, which always runs caged and gated. "
-        f"If you mean the directory, write .{os.sep}{server}"
+        f"{server} is the name of a registered server, which always runs in its sandbox, with "
+        f"writes that wait. If you mean the directory, write .{os.sep}{server}"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from orchestrator.approvals.granting import find_held_permissions
 from orchestrator.approvals.grants import CONFIRM, encode_void_grant, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
@@ -64,7 +65,7 @@ def show_command(name: str, matrix: bool, as_json: bool) -> None:
         versions = [(e.version, e.digest[:12], e.parent) for e in store.servers.find_versions(name)]
         trees = build_family_trees(store.servers.find_lineage(), name)
         consents = open_grants(SignedPolicy(store, build_authority(settings)))
-        given = consents.find_permissions(name)
+        given = find_held_permissions(consents, entry)
         now = time.time()
         bundle = _load_bundle(settings, store, entry)
         record["quarantine"] = explain_quarantine(store.servers, name)
@@ -75,7 +76,7 @@ def show_command(name: str, matrix: bool, as_json: bool) -> None:
     for tool in record["tools"]:
         tool["level"] = counted[tool["name"]]
     record["classified"] = {operation: one.level for operation, one in said.items()}
-    record["granted"] = sorted(given)
+    record["granted"] = list(given)
     record["granted_void"] = [encode_void_grant(*each) for each in void]
     if as_json:
         record["reports"] = [report_json(report) for report in reports]
@@ -103,6 +104,7 @@ def show_command(name: str, matrix: bool, as_json: bool) -> None:
 def _show_tool(settings: Settings, server: str, name: str, as_json: bool) -> None:
     with Store.open(settings.database_url) as store:
         entry = store.servers.get(server)
+        consents = open_grants(SignedPolicy(store, build_authority(settings)))
         try:
             tool = entry.get_tool(name)
         except KeyError:
@@ -112,7 +114,7 @@ def _show_tool(settings: Settings, server: str, name: str, as_json: bool) -> Non
             tool,
             find_levels(settings, store, entry)[name],
             (store.standings.get(server), store.standings.get_operation(server, name)),
-            open_grants(SignedPolicy(store, build_authority(settings))).find_permissions(server),
+            find_held_permissions(consents, entry),
             [call for call in store.calls.find(server, LOOKED_AT) if call.tool == name],
         )
     if as_json:

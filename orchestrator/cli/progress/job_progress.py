@@ -89,16 +89,19 @@ class ProgressPrinter:
         self._job = self._store.jobs.get(self._job.id)
         if self._live:
             return
-        events = self._job.log[self._told :]
-        if events and self._job.state in ENDED and events[-1].message == self._job.message:
-            # What the command itself ends with.
-            events = events[:-1]
-        for event in events:
+        for event in self._drop_last_words(self._job.log[self._told :]):
             err.print(render_event(event, self._job.created))
         self._told = len(self._job.log)
 
+    def _drop_last_words(self, events: tuple[JobEvent, ...]) -> tuple[JobEvent, ...]:
+        """The events without that whose message the command itself ends with."""
+        job = self._job
+        is_told = bool(events) and job.state in ENDED and events[-1].message == job.message
+        return events[:-1] if is_told else events
+
     def _render(self) -> Group:
-        return render_block(self._job, self._events, self._began, time.time())
+        events = self._drop_last_words(self._events)
+        return render_block(self._job, events, self._began, time.time())
 
 
 def render_event(event: JobEvent, began: float) -> Text:

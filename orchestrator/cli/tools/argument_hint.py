@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from orchestrator.approvals.text import escape_line
 from orchestrator.cli.tools.argument_words import (
     list_alternatives,
     list_types,
+    merge_properties,
     read_words,
     write_words,
 )
@@ -21,6 +23,7 @@ from sandbox import exactjson
 MAX_NAMED = 20
 MAX_WORDS = 120
 MAX_DEPTH = 4
+MAX_FIELDS = 200
 MAX_SAMPLE = 40
 MAX_OPTIONAL = 2
 _TEXTS = {
@@ -63,11 +66,36 @@ def list_arguments(schema: Mapping[str, Any]) -> list[ArgumentNote]:
     return sorted(notes, key=lambda note: not note.required)
 
 
+def list_fields(note: ArgumentNote, root: Mapping[str, Any]) -> list[ArgumentNote]:
+    """What an argument that is an object holds, under the keys of `toolwright call` (`body.name`),
+    each object before its own fields; nothing that only the API sets. At most MAX_FIELDS.
+    """
+    return list(islice(_walk_fields(note, root, ()), MAX_FIELDS))
+
+
+def _walk_fields(
+    note: ArgumentNote, root: Mapping[str, Any], above: tuple[int, ...]
+) -> Iterator[ArgumentNote]:
+    parts = list_alternatives(note.schema, root)
+    place = id(parts[-1]) if parts else 0
+    if len(above) >= MAX_DEPTH or place in above:
+        return
+    required = set(_find_described(note.schema, root, MAX_DEPTH))
+    fields = [
+        _note_argument(f"{note.name}.{name}", part, name in required, root)
+        for name, part in merge_properties(parts).items()
+        if not _is_read_only(part)
+    ]
+    for field in sorted(fields, key=lambda field: not field.required):
+        yield field
+        yield from _walk_fields(field, root, (*above, place))
+
+
 def render_arguments(tool: str, schema: Mapping[str, Any]) -> list[str]:
     """Lines that name each argument of a tool, whether it is required, and a call that has those
     that are. The schema is a stranger's: nothing in it is invisible or without bound here.
     """
-    notes = list_arguments(schema)
+    notes = [n for each in list_arguments(schema) for n in (each, *list_fields(each, schema))]
     lines = [_render_argument(note) for note in notes[:MAX_NAMED]]
     if len(notes) > MAX_NAMED:
         lines.append(f"  … and {len(notes) - MAX_NAMED} more: toolwright show {tool}")
@@ -165,6 +193,18 @@ def _list_required(schema: Mapping[str, Any]) -> list[str]:
     required = schema.get("required")
     named = required if isinstance(required, list) else []
     return [name for name in named if isinstance(name, str)]
+
+
+def _find_described(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """The fields that an object's description requires: by itself, or in the one alternative that
+    says anything, as what the compiler loosens is written (`anyOf: [DESCRIBED, {}]`).
+    """
+    for part in list_alternatives(schema, root, ("allOf",)):
+        yield from _list_required(part)
+        choices = part.get("anyOf")
+        said = list(filter(None, choices)) if isinstance(choices, list) else []
+        if len(said) == 1 and depth:
+            yield from _find_described(said[0], root, depth - 1)
 
 
 def _note_argument(name: str, schema: Any, required: bool, root: Mapping[str, Any]) -> ArgumentNote:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import difflib
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,10 @@ def read_words(words: Sequence[str], schema: Mapping[str, Any], usage: str) -> d
 
 
 def write_words(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
-    """The words that `read_words` reads as these arguments."""
-    return [_write_word(name, value, schema) for name, value in arguments.items()]
+    """The words that `read_words` reads as these arguments: a word for each value inside objects,
+    where names without dots lead to it.
+    """
+    return [word for name, value in arguments.items() for word in _write_value(name, value, schema)]
 
 
 def list_keys(schema: Mapping[str, Any]) -> list[str]:
@@ -118,7 +120,9 @@ def _split_word(text: str) -> _Word:
     return _Word(key, value, is_json)
 
 
-def list_alternatives(schema: Any, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def list_alternatives(
+    schema: Any, root: Mapping[str, Any], branches: Iterable[str] = BRANCHES
+) -> list[Mapping[str, Any]]:
     """A schema and those that apply to the same value, in the order that they are written in."""
     found: list[Mapping[str, Any]] = []
     left = [(schema, 0)]
@@ -131,7 +135,7 @@ def list_alternatives(schema: Any, root: Mapping[str, Any]) -> list[Mapping[str,
         definitions = root.get("$defs")
         if name.startswith(_DEFINITIONS) and isinstance(definitions, Mapping):
             left.append((definitions.get(name.removeprefix(_DEFINITIONS)), depth + 1))
-        for branch in BRANCHES:
+        for branch in branches:
             held = part.get(branch)
             left += [(each, depth + 1) for each in held] if isinstance(held, list) else []
     return found
@@ -172,7 +176,7 @@ def _find_place(
     goes before a path. `key` is what is left of the `whole` key inside this schema.
     """
     wanted = _Wanted(schema, root)
-    declared = _merge_properties(wanted)
+    declared = merge_properties(wanted.alternatives)
     ends = [len(key), *(at for at in range(len(key) - 1, 0, -1) if key[at] == ".")]
     for end in ends:
         name, rest = key[:end], key[end + 1 :]
@@ -187,9 +191,10 @@ def _find_place(
     return tuple(key.split(".")), {} if "." in key else free
 
 
-def _merge_properties(wanted: _Wanted) -> dict[str, Any]:
+def merge_properties(alternatives: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The properties that any of these schemas declares, each as the first has it."""
     found: dict[str, Any] = {}
-    for each in wanted.alternatives:
+    for each in alternatives:
         properties = each.get("properties")
         for name, part in properties.items() if isinstance(properties, Mapping) else ():
             found.setdefault(str(name), part)
@@ -216,7 +221,7 @@ def _render_unknown(key: str, root: Mapping[str, Any]) -> str:
 
 
 def _walk_keys(schema: Any, root: Mapping[str, Any], before: str, depth: int) -> Iterator[str]:
-    declared = _merge_properties(_Wanted(schema, root))
+    declared = merge_properties(list_alternatives(schema, root))
     yield from (f"{before}{name}" for name in declared)
     if depth:
         for name, part in declared.items():
@@ -305,7 +310,7 @@ def _read_file(word: _Word, wanted: _Wanted) -> Any:
     if any(each.get("contentEncoding") == "base64" for each in wanted.alternatives):
         encoded = base64.b64encode(content).decode()
         named = any(
-            {"base64", "filename"} <= {*_merge_properties(_Wanted(each, wanted.root))}
+            {"base64", "filename"} <= {*merge_properties(list_alternatives(each, wanted.root))}
             for each in wanted.alternatives
         )
         return {"base64": encoded, "filename": Path(word.file).name} if named else encoded
@@ -327,13 +332,28 @@ def _put(found: dict[str, Any], path: tuple[str, ...], value: Any, key: str) -> 
     found[path[-1]] = value
 
 
-def _write_word(name: str, value: Any, schema: Mapping[str, Any]) -> str:
+def _write_value(key: str, value: Any, schema: Mapping[str, Any]) -> list[str]:
+    if isinstance(value, Mapping) and value and all("." not in name for name in value):
+        parts = [
+            word
+            for name, part in value.items()
+            for word in _write_value(f"{key}.{name}", part, schema)
+        ]
+        if _is_read_as(parts, key, value, schema):
+            return parts
     text = value if isinstance(value, str) else exactjson.dumps(value).decode()
-    plain = f"{name}=@{text}" if text.startswith("@") else f"{name}={text}"
+    plain = f"{key}=@{text}" if text.startswith("@") else f"{key}={text}"
+    if _is_read_as([plain], key, value, schema):
+        return [plain]
+    # As JSON it has one reading.
+    return [f"{key}:={exactjson.dumps(value).decode()}"]
+
+
+def _is_read_as(words: Sequence[str], key: str, value: Any, schema: Mapping[str, Any]) -> bool:
     try:
-        if read_words([plain], schema, "") == {name: value}:
-            return plain
+        found: Any = read_words(words, schema, "")
     except click.UsageError:
-        # Written as JSON, which has one reading.
-        pass
-    return f"{name}:={exactjson.dumps(value).decode()}"
+        return False
+    for name in key.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    return bool(found == value)

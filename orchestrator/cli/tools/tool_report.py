@@ -12,9 +12,10 @@ from typing import Any
 from orchestrator.approvals.dates import format_age
 from orchestrator.cli.terminal import out, print_table, print_text
 from orchestrator.cli.tools.argument_hint import (
-    MAX_NAMED,
+    ArgumentNote,
     build_sample,
     list_arguments,
+    list_fields,
     render_example_call,
 )
 from orchestrator.results.shape import write_json
@@ -31,6 +32,8 @@ from registry.trust import (
 )
 
 LAST_CALLS = 5
+MAX_ROWS = 40
+MAX_EXAMPLE = 40
 MAX_TEXT = 600
 MAX_LINE = 400
 
@@ -64,11 +67,8 @@ def encode_tool(
         "output_schema": listed.get("outputSchema") or {},
         "arguments": [
             {
-                "name": each.name,
-                "types": each.types,
-                "required": each.required,
-                "description": each.description,
-                "example": build_sample(each.schema, schema),
+                **_encode_argument(each, schema),
+                "fields": [_encode_argument(f, schema) for f in list_fields(each, schema)],
             }
             for each in list_arguments(schema)
         ],
@@ -86,6 +86,16 @@ def encode_tool(
             }
             for call in last[:LAST_CALLS]
         ],
+    }
+
+
+def _encode_argument(note: ArgumentNote, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": note.name,
+        "types": note.types,
+        "required": note.required,
+        "description": note.description,
+        "example": build_sample(note.schema, schema),
     }
 
 
@@ -127,16 +137,13 @@ def print_tool(tool: Mapping[str, Any], now: float) -> None:
     print_text(told, "bold")
     print_text((tool["description"] or tool["title"])[:MAX_TEXT])
     out.print()
-    arguments = tool["arguments"]
-    if arguments:
-        print_table(
-            ("argument", "type", "required", "example", "what it is"),
-            map(_render_row, arguments[:MAX_NAMED]),
-        )
+    rows = [row for each in tool["arguments"] for row in _render_rows(each)]
+    if rows:
+        print_table(("argument", "type", "required", "example", "what it is"), rows[:MAX_ROWS])
     else:
         print_text("It takes no arguments.")
-    if len(arguments) > MAX_NAMED:
-        print_text(f"… and {len(arguments) - MAX_NAMED} more, which --json lists")
+    if len(rows) > MAX_ROWS:
+        print_text(f"… and {len(rows) - MAX_ROWS} more, which --json lists")
     print_text(f"\nFor example: {tool['example']}\n")
     print_text("permissions: " + (", ".join(tool["permissions"]) or "none"))
     print_text("granted: " + (", ".join(tool["granted"]) or "nothing"))
@@ -152,14 +159,18 @@ def print_tool(tool: Mapping[str, Any], now: float) -> None:
         print_text("It was not called yet.")
 
 
-def _render_row(argument: Mapping[str, Any]) -> tuple[str, ...]:
-    return (
-        str(argument["name"])[:60],
-        argument["types"],
-        "yes" if argument["required"] else "",
-        " ".join(str(argument["example"]).split())[:40],
-        " ".join(argument["description"].split())[:120],
-    )
+def _render_rows(argument: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """An argument and what it holds; its example is that of its parts, where it has any."""
+    held = (argument, *argument["fields"])
+    for each in held:
+        is_whole = any(other["name"].startswith(f"{each['name']}.") for other in held)
+        yield (
+            str(each["name"])[:60],
+            each["types"],
+            "yes" if each["required"] else "",
+            "" if is_whole else " ".join(str(each["example"]).split())[:MAX_EXAMPLE],
+            " ".join(each["description"].split())[:120],
+        )
 
 
 def _render_call(call: Mapping[str, Any], now: float) -> tuple[str, ...]:

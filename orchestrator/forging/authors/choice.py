@@ -35,12 +35,17 @@ class AuthorOptions:
 @dataclass(frozen=True)
 class AuthorChoice:
     """Who writes, and why, in words for people. `needs` is what a person could allow so that a
-    model is asked after all.
+    model is asked after all; `way` is how code is handed in, where no model writes it.
     """
 
     writer: Writer
-    told: str
+    why: str
     needs: Need | None = None
+    way: str = ""
+
+    @property
+    def told(self) -> str:
+        return f"{self.why}: {self.way}" if self.way else self.why
 
 
 def choose_author(wanted: Wanted, able: AuthorOptions, job: str, began: str = "") -> AuthorChoice:
@@ -49,18 +54,18 @@ def choose_author(wanted: Wanted, able: AuthorOptions, job: str, began: str = ""
     that began (the author of the job's last draft) goes on.
     """
     if began == "client":
-        return AuthorChoice("client", f"whoever handed in the draft mends it: {SUBMIT}")
+        return AuthorChoice("client", "whoever handed in the draft mends it", way=SUBMIT)
     if wanted == "none":
         return AuthorChoice("none", "nobody is to write code for it")
     if wanted == "client":
-        return AuthorChoice("client", f"a client's model or a person writes it: {SUBMIT}")
+        return AuthorChoice("client", "a client's model or a person writes it", way=SUBMIT)
     if wanted in ("", "openai") and able.endpoint:
         return _choose_model("openai", f"{able.endpoint} writes", able, job)
     if wanted in ("", "sampling") and able.sampling:
         return _choose_model(
             "sampling", "the client's own model writes, asked by sampling", able, job
         )
-    return AuthorChoice("client", f"{_ABSENT[wanted]}: {SUBMIT}")
+    return AuthorChoice("client", _ABSENT[wanted], way=SUBMIT)
 
 
 _ABSENT: Mapping[Wanted, str] = {

@@ -71,6 +71,40 @@ def test_a_document_given_by_url_is_fetched_with_a_single_request() -> None:
     assert here.paths == ["/v7/spec"]
 
 
+def test_a_guess_that_is_used_instead_of_the_named_path_says_what_that_answered() -> None:
+    _, result = found({"/openapi.json": Page(JSON_SPEC)}, "/nothing-here")
+    assert result.instead is not None
+    assert result.instead.url.endswith("/nothing-here")
+    assert result.instead.outcome == "HTTP 404"
+
+
+LINK = b'<html><head><link rel="service-desc" href="/spec.json"></head></html>'
+
+
+@pytest.mark.parametrize(
+    ("at", "pages"),
+    [
+        ("/", {"/openapi.json": Page(JSON_SPEC)}),
+        ("/api/v1", {"/api/v1/openapi.json": Page(JSON_SPEC)}),
+        ("/guide", {"/guide": Page(LINK), "/spec.json": Page(JSON_SPEC)}),
+    ],
+    ids=["a host", "below the path", "named by the page"],
+)
+def test_what_the_named_address_leads_to_is_used_instead_of_nothing(
+    at: str, pages: dict[str, Answer]
+) -> None:
+    assert found(pages, at)[1].instead is None
+
+
+def test_documentation_that_is_guessed_says_what_the_named_path_answered() -> None:
+    page = Page(b"<html><h2>GET /berths</h2><pre>POST /bookings</pre>DELETE /bookings/{id}")
+    result = missing({"/": page}, "/nothing-here")
+    assert [each.location[-1] for each in result.documentation] == ["/"]
+    assert result.instead is not None
+    assert result.instead.outcome == "HTTP 404"
+    assert missing({"/guide": page}, "/guide").instead is None
+
+
 @pytest.mark.parametrize("place", WELL_KNOWN)
 def test_a_document_at_a_well_known_place_of_a_host_is_found(place: str) -> None:
     where, result = found({place: Page(YAML_SPEC)})

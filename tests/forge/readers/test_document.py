@@ -136,9 +136,10 @@ def test_what_is_neither_json_nor_yaml_is_unreadable(content: bytes) -> None:
 
 
 def test_a_missing_file_and_a_directory_are_unreadable(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.yaml", tmp_path):
-        with pytest.raises(DocumentUnreadable, match="no such file"):
-            load_document(path)
+    with pytest.raises(DocumentUnreadable, match="no such file"):
+        load_document(tmp_path / "none.yaml")
+    with pytest.raises(DocumentUnreadable, match="it is a directory"):
+        load_document(tmp_path)
 
 
 def test_bytes_that_are_not_utf_8_are_replaced_and_reported() -> None:

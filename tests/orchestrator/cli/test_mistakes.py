@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import datetime
 import errno
+import resource
 import shlex
+import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from click.testing import CliRunner
 
+from orchestrator.approvals import granting
 from orchestrator.cli.commands.do import NO_TOOL, is_without_tool
 from orchestrator.cli.main import COMMANDS, toolwright
+from orchestrator.cli.terminal import WAITING
 from orchestrator.cli.tools.argument_hint import render_arguments, render_example_call
 from orchestrator.settings import Settings, load_settings
 from registry.errors import DiskUnusable
-from registry.secrets.pin import set_pin
+from registry.secrets.pin import ATTEMPTS, set_pin, verify_pin
 from registry.store import Store
 from sandbox.errors import EngineUnavailable
 from tests.registry.samples import REPORTS, approval, entry, tool
+from tests.world.network import tls_server
+from tests.world.site import Page, site
 
 PIN = "correct horse"
 FILES = {
@@ -30,6 +40,11 @@ FILES = {
     "page.html": "<!doctype html><html><body>Hello</body></html>",
     "broken.yaml": "openapi: 3.0.0\ninfo: {title: x\npaths: {}",
     "list.json": "[]",
+    "tab.yaml": "openapi: 3.0.0\ninfo:\n\ttitle: x\npaths: {}\n",
+    "empty.json": "",
+    "far.json": '{"openapi": "3.1.0", "info": {"title": "Far", "version": "1"}, "servers": '
+    '[{"url": "https://far.test"}], "paths": {"/x": {"get": {"responses": {"200": '
+    '{"description": "ok"}}}}}}',
 }
 NO_ENGINE = "unix:///nonexistent/docker.sock"
 OBJECT = """'{"name": "example.org"}'"""
@@ -159,9 +174,87 @@ MISTAKES = [
     ("compile {place}/list.json --out {place}", "is no bundle", "--out"),
     ("compile http://127.0.0.1:9/x --out {place}/o", "private address", "--allow-private"),
     ("compile http://127.0.0.1:9/x --out {place}/o --allow-private", "refused", "Check the addr"),
+    ("compile {place}/tab.yaml --out {place}/o", "line 3, column 1 (a tab", "spaces"),
+    ("compile {place}/empty.json --out {place}/o", "empty.json", "downloaded completely"),
+    ("compile {place} --out {place}/o", "is a directory", "path or URL"),
+    ("compile {place}/far.json --out /proc/nothere", "/proc/nothere", "No such file"),
+    ("compile http://nothere.invalid/x --out {place}/o", "does not resolve", "Check the address"),
+    ("grant dns requests:5", "'requests:5'", "101 to 10000"),
+    ("forge {place}/nothere.json", "no such file", "path or URL"),
+    ("forge x --source {place}/tab.yaml", "(a tab", "spaces"),
+    ("forge x --source {place}/empty.json", "empty.json", "downloaded completely"),
+    ("forge x --source {place}", "{place}: ", "path or URL"),
+    ("forge x --source {place}/page.html", "a web page", "Give an OpenAPI document"),
+    ("forge http://nothere.invalid/x", "nothere.invalid:80", "toolwright allow"),
+    ("forge http://localhost:9/x", "nothing listens there", "Check the address"),
+    ("forge x --name dns", "a server dns already", "another name"),
+    ("forge x --source {place}/far.json --name Bad/Name", "'Bad/Name'", "lower-case"),
+    ("forge x --source {place}/far.json --name push", "push", "Choose another"),
+    (
+        "forge x --source {place}/far.json --name dns",
+        "succession dns version 2",
+        "toolwright allow",
+    ),
+    ("add dns --pin-file {place}/pin -- npx -y some", "dns is a server", "another name"),
+    ("approve late --pin-file {place}/pin", "it has expired", "Call the tool again"),
+]
+STATES = [
+    # the state of the home, what was typed, where the mistake is, what to do next
+    ("no PIN", "approve a1", "no PIN is set", "toolwright setup"),
+    ("no PIN", "reject a1 --pin-file {place}/pin", "no PIN is set", "toolwright setup"),
+    ("no PIN", "unfreeze", "no PIN is set", "toolwright setup"),
+    ("no PIN", "source allow x.test:443", "no PIN is set", "toolwright setup"),
+    ("no PIN", "grant dns requests:500", "no PIN is set", "toolwright setup"),
+    ("no PIN", "secret set x --value-file {place}/pin", "no PIN is set", "toolwright setup"),
+    ("no PIN", "push add ntfy://x", "no PIN is set", "toolwright setup"),
+    ("locked", "approve a1 --pin-file {place}/pin", "too many wrong PINs", "try again in"),
+    ("locked", "unfreeze --pin-file {place}/wrong", "too many wrong PINs", "try again in"),
+    ("clock", "approve a1 --pin-file {place}/pin", "too many wrong PINs", "try again in 60 s"),
+    ("frozen", "forge http://localhost:9/x", "is frozen", "toolwright unfreeze"),
+    ("frozen", "add n --pin-file {place}/pin -- npx -y some", "is frozen", "toolwright unfreeze"),
+    ("frozen", "replay nothere", "is frozen", "toolwright unfreeze"),
+    ("frozen", "work --approval a1", "is frozen", "toolwright unfreeze"),
+    ("frozen", "login https://x.test --pin-file {place}/pin", "is frozen", "toolwright unfreeze"),
+    ("a file", "list", "/home", "TOOLWRIGHT_HOME"),
+    ("a file", "approve a1 --pin-file {place}/pin", "/home", "TOOLWRIGHT_HOME"),
+    ("a file", "jobs 7c1e", "/home", "TOOLWRIGHT_HOME"),
+    ("unwritable", "list", "/proc/nothere", "TOOLWRIGHT_HOME"),
+    ("unwritable", "setup --pin-file {place}/pin", "/proc/nothere", "TOOLWRIGHT_HOME"),
+    ("damaged", "list", "toolwright.db", "toolwright restore"),
+    ("damaged", "approve a1", "toolwright.db", "toolwright restore"),
+    ("newer", "list", "newer Toolwright", "Upgrade Toolwright"),
+    ("newer", "approve a1", "newer Toolwright", "Upgrade Toolwright"),
+    ("newer", "backup {place}/b.tgz", "newer Toolwright", "Upgrade Toolwright"),
+    ("bad PIN file", "approve a1 --pin-file {place}/pin", "pin.json", "toolwright setup"),
+    ("bad vault", "secret list", "vault.json", "restore the file"),
+    ("full disk", "list", "toolwright.db", "free space"),
+    ("full disk", "approve a1 --pin-file {place}/pin", "toolwright.db", "free space"),
+    ("full disk", "source allow x.test:443 --pin-file {place}/pin", "too large", "Free space"),
+    ("full disk", "secret set x --value-file {place}/pin", "toolwright.db", "free space"),
+    ("full disk", "backup {place}/b.tgz", "toolwright.db", "free space"),
+]
+ANSWERS = {
+    "/page": Page(b"<!doctype html><html><body>Hello</body></html>"),
+    "/locked": Page(b"", 401, (("WWW-Authenticate", "Bearer"),)),
+    "/tab": Page(FILES["tab.yaml"].encode()),
+    "/empty": Page(b""),
+}
+FETCHES = [
+    # what the API answers, where the mistake is, what to do next
+    ("compile {site}/page", "/page: it is a web page", "path or URL"),
+    ("compile {site}/locked", "HTTP 401", "toolwright forge"),
+    ("compile {site}/nothere", "HTTP 404", "Check the address"),
+    ("compile {site}/tab", "line 3, column 1 (a tab", "spaces"),
+    ("compile {site}/empty", "/empty: the document is empty", "downloaded completely"),
+    ("compile {tls}/x", "TLS certificate is refused: self-signed", "SSL_CERT_FILE"),
+    ("compile {later}/x", "certificate is not yet valid", "this machine's clock says"),
+    ("compile {ended}/x", "certificate has expired", "this machine's clock says"),
+    ("forge {site}/locked", "asks for a credential (401)", "toolwright source add"),
+    ("forge {site}/page", "/page: HTTP 200, a page", "Give another source"),
 ]
 
 
+STATE_NAMES = {state for state, _, _, _ in STATES}
 TOOLS = (
     tool("list_zones", parameters={"name": "The name of the zone"}),
     tool("create_zone", access="write"),
@@ -171,43 +264,168 @@ TOOLS = (
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A home with a server and a request that waits. None of the mistakes changes it."""
-    settings = load_settings({"TOOLWRIGHT_HOME": str(tmp_path_factory.mktemp("mistakes") / "home")})
-    set_pin(settings.pin, PIN, cost=2**4)
-    for name, text in FILES.items():
-        (settings.home.parent / name).write_text(text)
-    now = time.time()
+    settings = make_home(tmp_path_factory.mktemp("mistakes"))
+    allow_host(settings, "localhost:9")
     with Store.open(settings.database_url) as store:
-        store.servers.publish(entry("dns", 1, *TOOLS), REPORTS, now=now)
-        store.approvals.add_pending(replace(approval(), created=now, expires=now + 3600))
         yield settings
         assert store.approvals.get("a1").state == "pending"
         assert [each.state for each in store.servers.find_summaries()] == ["active"]
         assert store.grants.find_grants("permission") == ()
 
 
-@pytest.mark.parametrize(("typed", "wrong", "then"), MISTAKES)
-def test_a_mistake_says_what_is_wrong_and_what_to_do_next(
-    home: Settings, typed: str, wrong: str, then: str
-) -> None:
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Homes in which something is the matter, by what it is. What is typed changes none."""
+    return {state: spoil_home(tmp_path_factory.mktemp("home"), state) for state in STATE_NAMES}
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Servers by what is wrong with them."""
+    now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
+    places = {name: tmp_path_factory.mktemp(name) for name in ("tls", "later", "ended")}
+    with (
+        site(ANSWERS) as here,
+        tls_server(places["tls"]) as tls,
+        tls_server(places["later"], "localhost", now + day, now + 2 * day) as later,
+        tls_server(places["ended"], "localhost", now - 2 * day, now - day) as ended,
+    ):
+        ports = {"tls": tls, "later": later, "ended": ended}
+        found = {name: f"https://localhost:{port}" for name, port in ports.items()}
+        yield {"site": here.url, **found, **{f"{n}.pem": str(p) for n, p in places.items()}}
+
+
+def make_home(place: Path) -> Settings:
+    settings = load_settings({"TOOLWRIGHT_HOME": str(place / "home")})
+    set_pin(settings.pin, PIN, cost=2**4)
+    for name, text in FILES.items():
+        (place / name).write_text(text)
+    now = time.time()
+    with Store.open(settings.database_url) as store:
+        store.servers.publish(entry("dns", 1, *TOOLS), REPORTS, now=now)
+        store.approvals.add_pending(replace(approval(), created=now, expires=now + 3600))
+        late = replace(approval(), id="late", created=now - 7200, expires=now - 3600)
+        store.approvals.add_pending(late)
+    return settings
+
+
+def allow_host(settings: Settings, host: str) -> None:
+    signer = verify_pin(settings.pin, PIN, time.time()).signer
+    assert signer is not None
+    with Store.open(settings.database_url) as store:
+        granting.allow_host(store.grants, host, "test", signer)
+
+
+def spoil_home(place: Path, state: str) -> Path:
+    """A home that is as the state says."""
+    if state == "unwritable":
+        return Path("/proc/nothere")
+    settings = make_home(place)
+    if state == "no PIN":
+        settings.pin.unlink()
+    elif state == "locked":
+        for _ in range(ATTEMPTS):
+            verify_pin(settings.pin, "another one", time.time())
+    elif state == "clock":
+        a_year_ahead = time.time() + 365 * 86400
+        for _ in range(ATTEMPTS):
+            verify_pin(settings.pin, "another one", a_year_ahead)
+    elif state == "frozen":
+        allow_host(settings, "localhost:9")
+        with Store.open(settings.database_url) as store:
+            store.processes.freeze(time.time(), "test")
+    elif state == "a file":
+        shutil.rmtree(settings.home)
+        settings.home.write_text("")
+    elif state == "damaged":
+        (settings.home / "toolwright.db").write_bytes(b"no database" * 1000)
+    elif state == "newer":
+        with closing(sqlite3.connect(settings.home / "toolwright.db")) as database, database:
+            database.execute("UPDATE alembic_version SET version_num = '9999_later'")
+    elif state == "bad PIN file":
+        settings.pin.write_text("{")
+    elif state == "bad vault":
+        (settings.home / "vault.json").write_text("{")
+    return settings.home
+
+
+@contextmanager
+def leave_no_space() -> Iterator[None]:
+    """Let no file of this process grow: the system refuses it as it does on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def check_mistake(home: Path, place: Path, typed: str, wrong: str, then: str, **more: str) -> None:
+    """Type it, and find in what comes what is wrong and what to do next."""
     given = {
-        "TOOLWRIGHT_HOME": str(home.home),
-        "TOOLWRIGHT_VAULT_KEY_FILE": str(home.home.parent / "vault.key"),
+        "TOOLWRIGHT_HOME": str(home),
+        "TOOLWRIGHT_VAULT_KEY_FILE": str(place / "vault.key"),
         "COLUMNS": "200",
         "DOCKER_HOST": NO_ENGINE,
-        "HOME": str(home.home.parent),
+        "HOME": str(place),
     }
-    words = shlex.split(typed.replace("{place}", str(home.home.parent)))
-    told = CliRunner().invoke(toolwright, words, env=given, catch_exceptions=False)
-    assert told.exit_code in (1, 2)
-    assert wrong in told.stderr
-    assert then in told.stderr
+    words = shlex.split(typed.replace("{place}", str(place)))
+    told = CliRunner().invoke(toolwright, words, env=given | more, catch_exceptions=False)
+    said = f"{told.stdout}{told.stderr}" if words[0] == "forge" else told.stderr
+    assert told.exit_code in (1, 2, WAITING)
+    assert wrong.replace("{place}", str(place)) in said
+    assert then in said
     assert "Traceback" not in told.output
     assert "[Errno" not in told.output
 
 
+@pytest.mark.parametrize(("typed", "wrong", "then"), MISTAKES)
+def test_a_mistake_says_what_is_wrong_and_what_to_do_next(
+    home: Settings, typed: str, wrong: str, then: str
+) -> None:
+    check_mistake(home.home, home.home.parent, typed, wrong, then)
+
+
+@pytest.mark.parametrize(("state", "typed", "wrong", "then"), STATES)
+def test_a_home_that_cannot_serve_says_why_and_what_to_do_next(
+    homes: dict[str, Path], state: str, typed: str, wrong: str, then: str
+) -> None:
+    home = homes[state]
+    place = homes["frozen"].parent
+    with leave_no_space() if state == "full disk" else nullcontext():
+        check_mistake(home, place, typed, wrong, then)
+
+
+@pytest.mark.parametrize(("typed", "wrong", "then"), FETCHES)
+def test_an_address_that_gives_no_description_says_why_and_what_to_do_next(
+    home: Settings, addresses: dict[str, str], typed: str, wrong: str, then: str
+) -> None:
+    for name, address in addresses.items():
+        typed = typed.replace(f"{{{name}}}", address)
+    host = urlsplit(typed.split()[1]).netloc
+    trusted = next((n for n in ("later", "ended") if addresses[n].endswith(host)), "")
+    more = {"SSL_CERT_FILE": f"{addresses[f'{trusted}.pem']}/peer.pem"} if trusted else {}
+    if typed.startswith("forge"):
+        allow_host(home, host)
+    else:
+        typed += " --allow-private --out {place}/o"
+    check_mistake(home.home, home.home.parent, typed, wrong, then, **more)
+
+
+def test_a_write_that_is_approved_while_all_is_frozen_names_the_way_to_have_it_sent(
+    tmp_path: Path,
+) -> None:
+    home = spoil_home(tmp_path, "frozen")
+    words = ["approve", "a1", "--pin-file", str(tmp_path / "pin")]
+    given = {"TOOLWRIGHT_HOME": str(home), "COLUMNS": "200"}
+    told = CliRunner().invoke(toolwright, words, env=given, catch_exceptions=False)
+    assert "a1: approved, not sent yet; `toolwright unfreeze`, then `toolwright work" in told.stdout
+
+
 def test_there_are_a_hundred_and_each_command_they_name_is_there() -> None:
     assert len({typed for typed, _, _ in MISTAKES}) >= 100
-    named = {then.split()[1] for _, _, then in MISTAKES if then.startswith("toolwright ")}
+    rows = (*MISTAKES, *FETCHES, *(row[1:] for row in STATES))
+    named = {then.split()[1] for _, _, then in rows if then.startswith("toolwright ")}
     assert named - {"--help", "--version"} <= COMMANDS.keys()
 
 
@@ -241,13 +459,13 @@ def test_an_example_call_shows_members_of_a_body() -> None:
         schema = {"properties": {"body": inner}, "required": ["body"]}
         return render_example_call("a.b", schema).removeprefix("toolwright call a.b ")
 
-    assert example({**body, "required": ["ttl"]}) == """'body={"ttl":1}'"""
+    assert example({**body, "required": ["ttl"]}) == "body.ttl=1"
     # What an `allOf` requires beside the part that has the properties.
-    assert example({"allOf": [body, {"required": ["ttl"]}]}) == """'body={"ttl":1}'"""
+    assert example({"allOf": [body, {"required": ["ttl"]}]}) == "body.ttl=1"
     # Nothing is required: what could be set, and never what the API sets itself.
     own = {"id": {"type": "string", "readOnly": True}}
     assert example({**body, "properties": {**own, **body["properties"]}}) == (
-        """'body={"name":"text","ttl":1}'"""
+        "body.name=text body.ttl=1"
     )
     listed = {"type": "array", "items": {**body, "required": ["name"]}}
     assert example(listed) == """'body=[{"name":"text"}]'"""

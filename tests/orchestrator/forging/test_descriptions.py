@@ -293,3 +293,14 @@ def _dns(url: str, name: str = "dns") -> Any:
 
 def _waiting(need: SourceNeed) -> Job:
     return Job("j1", "forge", {}, created=1.0, updated=1.0, state="waiting", needs=need)
+
+
+def test_a_description_from_elsewhere_than_the_named_path_says_so(place: Place) -> None:
+    here = place.registered.url
+    place.register()
+    (told,) = place.find(source=f"{here}/nothing-here").problems
+    assert str(told) == (
+        f"{here}/nothing-here: it answered HTTP 404; {here}/openapi.json was used instead"
+    )
+    assert place.find(source=f"{here}/openapi.json").problems == ()
+    assert place.find(source=here).problems == ()

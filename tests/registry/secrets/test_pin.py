@@ -210,3 +210,11 @@ def test_what_is_no_signature_does_not_fit(signature: str) -> None:
 
 def _expect(found: object, wanted: object) -> None:
     assert found == wanted
+
+
+def test_a_clock_that_was_set_back_does_not_lengthen_a_lock(path: Path) -> None:
+    for _ in range(ATTEMPTS):
+        verify_pin(path, WRONG, 1e9)
+    assert verify_pin(path, PIN, 100.0) == PinCheck(False, 100.0 + LOCK_SECONDS)
+    assert verify_pin(path, PIN, 99.9 + LOCK_SECONDS) == PinCheck(False, 100.0 + LOCK_SECONDS)
+    assert verify_pin(path, PIN, 100.0 + LOCK_SECONDS).ok

@@ -136,7 +136,7 @@ class Served:
             sent = {answer["id"]: answer for answer in answers}
             process.communicate(timeout=300)
             told.seek(0)
-            assert b"WITHOUT A CAGE" in told.read()
+            assert b"WITHOUT A SANDBOX" in told.read()
         return [sent[at]["result"] for at in range(1, len(lines))]
 
 

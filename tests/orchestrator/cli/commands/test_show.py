@@ -10,12 +10,17 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner, Result
 
+from orchestrator.approvals.granting import allow_host
+from orchestrator.approvals.signing_key import open_key
 from orchestrator.cli.main import toolwright
+from orchestrator.cli.tools.argument_hint import MAX_FIELDS, list_arguments, list_fields
 from orchestrator.cli.tools.argument_words import read_words
 from orchestrator.settings import Settings
 from registry.models import RegisteredTool
 from registry.store import Store
+from sandbox.bundle.launch import AUTHOR
 from sandbox.schemas.validator import get_checker
+from tests.orchestrator.conftest import PIN
 from tests.registry.samples import REPORTS, entry, invocation
 
 SCHEMA = {
@@ -29,8 +34,13 @@ SCHEMA = {
     "$defs": {
         "Record": {
             "type": "object",
-            "properties": {"ttl": {"type": "integer", "minimum": 60}, "made": {"type": "string"}},
-            "required": ["ttl"],
+            "properties": {
+                "id": {"type": "integer", "readOnly": True},
+                "made": {"type": "string"},
+                "ttl": {"type": "integer", "minimum": 60, "description": "How long."},
+            },
+            # As the compiler writes what the API may take all the same.
+            "anyOf": [{"required": ["ttl"]}, {}],
         }
     },
     "additionalProperties": False,
@@ -45,9 +55,10 @@ def home(settings: Settings, store: Store) -> Settings:
     return settings
 
 
-def show(settings: Settings, *words: str) -> Result:
+def show(settings: Settings, name: str, *words: str, command: str = "show") -> Result:
     given = {"TOOLWRIGHT_HOME": str(settings.home), "COLUMNS": "160"}
-    return CliRunner().invoke(toolwright, ["show", *words], env=given, catch_exceptions=False)
+    typed = [command, name, *words]
+    return CliRunner().invoke(toolwright, typed, env=given, catch_exceptions=False)
 
 
 def test_a_tool_is_shown_with_its_arguments_an_example_and_the_way_to_more_trust(
@@ -57,7 +68,7 @@ def test_a_tool_is_shown_with_its_arguments_an_example_and_the_way_to_more_trust
     assert told.exit_code == 0
     for part in (
         "dns.add_record (version 1, active): write",
-        "For example: toolwright call dns.add_record zone=a.org 'record={\"ttl\":60}'",
+        "For example: toolwright call dns.add_record zone=a.org record.ttl=60",
         "network:api.example",
         "trust: probationary",
         "standard wants 10 successes (0 so far) and more than 80 %",
@@ -68,6 +79,12 @@ def test_a_tool_is_shown_with_its_arguments_an_example_and_the_way_to_more_trust
     lines = told.stdout.splitlines()
     row = next(line for line in lines if line.startswith("zone"))
     assert row.split()[:4] == ["zone", "string", "yes", "a.org"]
+    rows = [line.split() for line in lines if line.startswith("record")]
+    assert rows == [
+        ["record", "object", "yes"],
+        ["record.ttl", "integer", "yes", "60", "How", "long."],
+        ["record.made", "string", "text"],
+    ]
     assert "\x1b" not in told.output
 
 
@@ -90,6 +107,35 @@ def test_scripts_get_the_same_under_stable_names(home: Settings) -> None:
     assert {"tool", "level", "arguments", "example", "to_more_trust", "calls"} <= told.keys()
     assert [each["name"] for each in told["arguments"]] == ["zone", "record", "deep"]
     assert [each["required"] for each in told["arguments"]] == [True, True, False]
+    fields = told["arguments"][1]["fields"]
+    assert [each["name"] for each in fields] == ["record.ttl", "record.made"]
+
+
+def test_the_fields_of_a_schema_that_holds_itself_end() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}, "x": {}}}
+    root = {"properties": {"body": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}}
+    (body,) = list_arguments(root)
+    assert [each.name for each in list_fields(body, root)] == ["body.next", "body.x"]
+    wide = {"properties": {f"f{n}": {"type": "object"} for n in range(1000)}}
+    (body,) = list_arguments({"properties": {"body": wide}})
+    assert len(list_fields(body, {})) == MAX_FIELDS
+
+
+@pytest.mark.parametrize(("author", "word"), [("compiler", "yes"), (AUTHOR, "no")])
+def test_an_allowed_host_is_granted_to_each_server_but_those_of_others(
+    settings: Settings, store: Store, author: str, word: str
+) -> None:
+    signer = open_key(settings, PIN, 0.0).signer
+    assert signer is not None
+    made = replace(entry("dns", 1), created_by=author, permissions=("network:a.example:443",))
+    store.servers.publish(made, REPORTS, now=time.time())
+    assert show(settings, "dns", command="grant").stdout.split()[3:] == [
+        "network:a.example:443", "yes", "no"
+    ]  # fmt: skip
+    allow_host(store.grants, "a.example:443", "test", signer)
+    assert show(settings, "dns", command="grant").stdout.split()[-1] == word
+    told = json.loads(show(settings, "dns", "--json").stdout)
+    assert told["granted"] == (["network:a.example:443"] if word == "yes" else [])
 
 
 def test_a_tool_that_is_nearly_one_is_told(home: Settings) -> None:

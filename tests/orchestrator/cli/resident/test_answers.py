@@ -186,7 +186,7 @@ def test_it_is_as_wide_and_as_coloured_as_the_terminal_of_who_asks(answering: Se
     def render(columns: int, is_terminal: bool, **variables: str) -> str:
         terminal = Terminal(columns, is_terminal, is_terminal, "utf-8", "utf-8", variables)
         request = Request(("show", "dnss"), describe_caller(os.environ), terminal)
-        shown = Request(("find", "zones"), describe_caller(os.environ), terminal)
+        shown = Request(("list",), describe_caller(os.environ), terminal)
         return "".join(
             text for each in (request, shown) for _, text in run_command(each, _refuse).parts
         )
