@@ -80,7 +80,10 @@ def _compile_object(said: Mapping[str, Any], depth: int) -> Acceptor | None:
         for name in required:
             if name not in value:
                 return False
-        return all(known.get(name, other)(part) for name, part in value.items())
+        for name, part in value.items():
+            if not known.get(name, other)(part):
+                return False
+        return True
 
     return accept
 
