@@ -162,18 +162,13 @@ class Standing:
     suspected: bool = False
 
 
-def record_observation(record: TrustRecord, seen: Observation) -> TrustRecord:
-    """The record after one more call.
-
-    A call that an earlier version made, finishing late, enters the lifetime figures only.
-    """
-    return record_observations(record, (seen,))[0]
-
-
 def record_observations(
     record: TrustRecord, calls: Iterable[Observation]
 ) -> tuple[TrustRecord, tuple[int | None, ...]]:
-    """The record after more calls, with the ordinal of each that entered the window."""
+    """The record after more calls, with the ordinal of each that entered the window.
+
+    A call that an earlier version made, finishing late, enters the lifetime figures only.
+    """
     total, successful, counted = record.total, record.successful, record.counted
     latency, ordinal, won = record.latency_total_ms, record.ordinal, 0
     window, recent = record.window, record.recent
