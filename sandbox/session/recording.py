@@ -169,12 +169,8 @@ def pack_recording(recording: CallRecording) -> bytes | None:
         text = orjson.dumps(value)
     except TypeError:  # Integers beyond 64 bits, and lone surrogates.
         text = json.dumps(value, separators=(",", ":")).encode()
-    return _compress(text) if len(text) <= MAX_BYTES else None
-
-
-def _compress(text: bytes) -> bytes:
     if len(text) > _SMALL:
-        return zlib.compress(text, 1)
+        return zlib.compress(text, 1) if len(text) <= MAX_BYTES else None
     packer = zlib.compressobj(1, zlib.DEFLATED, _SMALL_WINDOW, _SMALL_MEMORY)
     return packer.compress(text) + packer.flush()
 
