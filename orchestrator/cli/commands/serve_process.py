@@ -20,9 +20,8 @@ from orchestrator.processes.control_client import ensure_control
 from orchestrator.processes.listening import open_listener
 from orchestrator.settings import Settings, load_settings
 
-SWITCH_SECONDS = 0.0002
-"""How long a thread may keep the event loop waiting for the interpreter. A call gives it up about
-ten times, and may wait as long each time."""
+SWITCH_SECONDS = 0.0005
+"""How long a thread may keep the event loop waiting for the interpreter."""
 NO_TLS = (
     "This is plain HTTP: what passes over the network, the token too, can be read there. Put a "
     "proxy with TLS in front."
