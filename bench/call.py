@@ -126,13 +126,13 @@ class Peer:
         begun: dict[int, float] = {}
         times = []
         for number in range(calls + concurrent):
-            if number < calls:
-                started = time.perf_counter()
-                begun[self._ask("tools/call", params)] = started
             if number >= concurrent:
                 answered, result = self._receive()
                 assert not result.get("isError"), result
                 times.append(time.perf_counter() - begun.pop(answered))
+            if number < calls:
+                started = time.perf_counter()
+                begun[self._ask("tools/call", params)] = started
         return times
 
     def _ask(self, method: str, params: dict[str, Any]) -> int:

@@ -5,6 +5,7 @@ Pure functions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal
@@ -163,29 +164,50 @@ class Standing:
     suspected: bool = False
 
 
-def record_observation(record: TrustRecord, seen: Observation) -> TrustRecord:
-    """The record after one more call.
+def record_observations(
+    record: TrustRecord, calls: Iterable[Observation]
+) -> tuple[TrustRecord, tuple[int | None, ...]]:
+    """The record after more calls, with the ordinal of each that entered the window.
 
     A call that an earlier version made, finishing late, enters the lifetime figures only.
     """
-    good = seen.fault == ""
-    letter = DECIDED.get(seen.fault, "")
-    of_version = seen.version == record.version
-    of_ladder = of_version and seen.counted
-    return replace(
+    total, successful, counted = record.total, record.successful, record.counted
+    latency, ordinal, won = record.latency_total_ms, record.ordinal, 0
+    window, recent = record.window, record.recent
+    failed: tuple[float | None, str] = record.last_failure, record.last_failure_reason
+    ordinals: list[int | None] = []
+    for seen in calls:
+        good, letter = seen.fault == "", DECIDED.get(seen.fault, "")
+        of_version = seen.version == record.version
+        of_ladder = of_version and seen.counted
+        total += 1
+        successful += good
+        counted += seen.counted
+        latency += seen.latency_ms
+        if not good:
+            failed = seen.at, seen.reason
+        if of_version:
+            recent += letter
+        if of_ladder:
+            ordinal += 1
+            window += letter
+            won += good
+        ordinals.append(ordinal if of_ladder else None)
+    after = replace(
         record,
-        total=record.total + 1,
-        successful=record.successful + good,
-        counted=record.counted + seen.counted,
-        latency_total_ms=record.latency_total_ms + seen.latency_ms,
-        last_failure=record.last_failure if good else seen.at,
-        last_failure_reason=record.last_failure_reason if good else seen.reason,
-        recent=(record.recent + letter)[-WINDOW:] if of_version else record.recent,
-        ordinal=record.ordinal + of_ladder,
-        window=(record.window + letter)[-WINDOW:] if of_ladder else record.window,
-        ladder_successes=record.ladder_successes + (good and of_ladder),
-        version_successes=record.version_successes + (good and of_ladder),
+        total=total,
+        successful=successful,
+        counted=counted,
+        latency_total_ms=latency,
+        last_failure=failed[0],
+        last_failure_reason=failed[1],
+        recent=recent[-WINDOW:],
+        ordinal=ordinal,
+        window=window[-WINDOW:],
+        ladder_successes=record.ladder_successes + won,
+        version_successes=record.version_successes + won,
     )
+    return after, tuple(ordinals)
 
 
 def overturn_success(

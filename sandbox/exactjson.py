@@ -15,8 +15,10 @@ import orjson
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_INTEGER, _LONG_NEGATIVE = b"0" * 20, b"-" + b"0" * 19
 """Digits of integers that 64 bits may not hold, once every digit is a zero."""
-_STRIDE = 4
-"""Every fourth byte of 19 digits in a row is a digit, four times at least; of 12 three times."""
+_STRIDES = ((9, b"00"), (4, b"0000"))
+"""Of 19 digits in a row every ninth byte is a digit, twice at least, and every fourth, four times.
+The first is looked at in half the time, and says no of most texts that hold few numbers.
+"""
 _LONG = 4096
 """Bytes of a text that is looked at in strides first."""
 
@@ -34,7 +36,7 @@ def _may_hold_digits(content: bytes) -> bool:
     """Whether a text may hold as many digits in a row as an integer beyond 64 bits has, in less
     time than it takes to find out.
     """
-    return b"0000" in content[::_STRIDE].translate(_DIGITS)
+    return all(zeros in content[::step].translate(_DIGITS) for step, zeros in _STRIDES)
 
 
 def dumps(value: Any) -> bytes:

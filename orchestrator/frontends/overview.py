@@ -35,7 +35,7 @@ def build_overview(app: App) -> dict[str, Any]:
         "frozen_by": cut_text(state.by, LETTERS) if state.frozen else "",
         "frozen_since": state.since if state.frozen else None,
         "approvals_held": cut_text(app.signed_policy.find_obstacle(), 3 * LETTERS),
-        "servers": len(app.store.servers.find_summaries()),
+        "servers": len(app.store.servers.find_states()),
         "writer": cut_text(_describe_writer(app), 2 * LETTERS),
     }
     counts = {"jobs": app.store.jobs.count(OPEN_STATES)}

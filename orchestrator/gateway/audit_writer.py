@@ -167,8 +167,10 @@ class CallWriter:
                     self._unusable = str(unusable)
                     return group[number:]
             return []
-        for invocation, standing in zip(group, standings, strict=True):
-            self._tell_stored(invocation, standing)
+        # They are those after the group: each server's is told once.
+        last = dict(zip((invocation.entry for invocation in group), standings, strict=True))
+        for invocation in group:
+            self._tell_stored(invocation, last.pop(invocation.entry, None))
         return []
 
     async def _store_single(self, invocation: Invocation) -> None:
@@ -193,10 +195,11 @@ class CallWriter:
                 return
         self._tell_stored(invocation, standing)
 
-    def _tell_stored(self, invocation: Invocation, standing: Standing) -> None:
+    def _tell_stored(self, invocation: Invocation, standing: Standing | None) -> None:
         self._without_row.pop(invocation.serial, None)
         try:
-            self.recorded(invocation.entry, standing)
+            if standing is not None:
+                self.recorded(invocation.entry, standing)
             self.stored(invocation)
         except Exception as error:
             # Whoever is told must not keep the next calls from being stored.

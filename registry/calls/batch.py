@@ -58,9 +58,11 @@ class CallBatch:
         self._connection, self._now, self._complete = connection, now, complete
         self._records: dict[str, dict[str, TrustRecord]] = {}
         self._fresh: set[tuple[str, str]] = set()
-        self._touched: set[tuple[str, str]] = set()
+        self._observed: dict[tuple[str, str], list[tuple[dict[str, Any], Observation]]] = {}
+        """By server and operation, what the rows of its calls say of it."""
         self._load_stored()
         self._enter_calls()
+        self._observe_calls()
         self._save_rows()
 
     def list_entries(self) -> tuple[str, ...]:
@@ -94,10 +96,10 @@ class CallBatch:
             finished = invocation
             if finished.state != "done" or finished.disputed:
                 finished = replace(invocation, state="done", disputed=False)
-            columns = build_invocation_row(finished)
-            if columns["latency_ms"] != finished.latency_ms:
-                finished = replace(finished, latency_ms=columns["latency_ms"])
-            row = {**columns, **self._observe_call(finished)}
+            row = build_invocation_row(finished)
+            seen = _build_observation(finished, row["latency_ms"], self._now)
+            for operation in (SERVER, finished.tool):
+                self._observed.setdefault((finished.entry, operation), []).append((row, seen))
             (self._updates if stored else self._inserts).append(row)
             self._stored[invocation.id] = "done"
             payload: dict[str, Any] = {
@@ -122,28 +124,30 @@ class CallBatch:
         self._end += count_bytes(content)
         return {"recording": content and hash_recording(content), "recording_end": self._end}
 
-    def _observe_call(self, invocation: Invocation) -> dict[str, int | None]:
-        """Add a call to the records of its server and of its operation. Returns its
-        ordinals there.
+    def _observe_calls(self) -> None:
+        """Add the calls to the records of their servers and operations, and their ordinals there to
+        their rows.
         """
-        records = self._records[invocation.entry]
-        if invocation.tool not in records:
-            records[invocation.tool] = standings.create_blank_record(records[SERVER])
-            self._fresh.add((invocation.entry, invocation.tool))
-        seen = _build_observation(invocation, self._now)
-        ordinals = {}
-        for operation in (SERVER, invocation.tool):
-            before = records[operation]
-            after = records[operation] = trust.record_observation(before, seen)
-            ordinals[operation] = after.ordinal if after.ordinal > before.ordinal else None
-            self._touched.add((invocation.entry, operation))
-        return {"ordinal": ordinals[SERVER], "operation_ordinal": ordinals[invocation.tool]}
+        for (entry, operation), calls in self._observed.items():
+            records = self._records[entry]
+            if operation not in records:
+                records[operation] = standings.create_blank_record(records[SERVER])
+                self._fresh.add((entry, operation))
+            records[operation], ordinals = trust.record_observations(
+                records[operation], (seen for _, seen in calls)
+            )
+            column = "ordinal" if operation == SERVER else "operation_ordinal"
+            for (row, _), ordinal in zip(calls, ordinals, strict=True):
+                row[column] = ordinal
 
     def _save_rows(self) -> None:
         insert_rows(self._connection, tables.invocations, self._inserts)
         for row in self._updates:
             self._connection.execute(_UPDATE, {**row, "of_id": row["id"]})
-        for fresh, touched in ((False, self._touched - self._fresh), (True, self._fresh)):
+        for fresh, touched in (
+            (False, self._observed.keys() - self._fresh),
+            (True, self._fresh),
+        ):
             records = {of: self._records[of[0]][of[1]] for of in sorted(touched)}
             standings.save_records(self._connection, records, fresh)
 
@@ -154,13 +158,19 @@ def build_invocation_row(invocation: Invocation) -> dict[str, Any]:
     """
     failure, difference = invocation.failure, invocation.difference
     to = RowConverter(dict(invocation.unstorable))
-    plain = ("id", "entry", "version", "tool", "access", "approval", "process", "state", "disputed")
     return {
-        **{name: getattr(invocation, name) for name in plain},
-        **{
-            name: to.convert_text(name, getattr(invocation, name), TEXT)
-            for name in ("task", "reason", "session")
-        },
+        "id": invocation.id,
+        "entry": invocation.entry,
+        "version": invocation.version,
+        "tool": invocation.tool,
+        "access": invocation.access,
+        "approval": invocation.approval,
+        "process": invocation.process,
+        "state": invocation.state,
+        "disputed": invocation.disputed,
+        "task": to.convert_text("task", invocation.task, TEXT),
+        "reason": to.convert_text("reason", invocation.reason, TEXT),
+        "session": to.convert_text("session", invocation.session, TEXT),
         "started": to.convert_number("started", invocation.started),
         "latency_ms": to.convert_number("latency_ms", invocation.latency_ms),
         "arguments": to.convert_json("arguments", invocation.arguments, ARGUMENTS),
@@ -200,12 +210,12 @@ def mark_unstorable(invocation: Invocation, reason: str) -> Invocation:
     )
 
 
-def _build_observation(invocation: Invocation, now: float) -> Observation:
+def _build_observation(invocation: Invocation, latency_ms: float, now: float) -> Observation:
     failure = invocation.failure
     return Observation(
         version=invocation.version,
         fault=invocation.fault,
-        latency_ms=invocation.latency_ms,
+        latency_ms=latency_ms,
         at=now,
         reason=f"{failure.kind}: {failure.message}" if failure else "",
     )

@@ -15,11 +15,37 @@ MAX_INTEGER = 2**63 - 1
 """The largest that a column of SQLite holds (https://www.sqlite.org/datatype3.html)."""
 # `json.dumps` would make an encoder for every value.
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def to_canonical_json(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no blanks, ASCII. Raises ValueError on NaN."""
-    return _CANONICAL.encode(value)
+    return _write_flat(value) or _CANONICAL.encode(value)
+
+
+def _write_flat(value: Any) -> str:
+    """The same text in a tenth of the time, of a list or an object of plain values; "" where orjson
+    might write it otherwise.
+    """
+    if type(value) is dict:
+        items: Iterable[Any] = value.values()
+    elif type(value) is list:
+        items = value
+    else:
+        return ""
+    for item in items:
+        if type(item) is float:
+            # Others have an exponent, which the two write differently, or are no JSON.
+            if not 1e-4 <= item < 1e16:
+                return ""
+        elif type(item) not in _PLAIN:
+            return ""
+    try:
+        written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        return ""
+    # The standard library escapes this one of the ASCII characters, too.
+    return written.decode() if written.isascii() and b"\x7f" not in written else ""
 
 
 def to_compact_json(value: Any) -> str:

@@ -16,7 +16,7 @@ from registry.trust import (
     TrustRecord,
     compute_level,
     compute_standing,
-    record_observation,
+    record_observations,
 )
 
 
@@ -209,6 +209,10 @@ OTHERS = ("caller", "upstream", "nobody")
 BLANK = TrustRecord(1)
 
 
+def record_observation(record: TrustRecord, observed: Observation) -> TrustRecord:
+    return record_observations(record, (observed,))[0]
+
+
 def play(faults: Iterable[Fault], record: TrustRecord = BLANK) -> TrustRecord:
     for fault in faults:
         record = record_observation(record, seen(fault))
@@ -227,6 +231,21 @@ def test_no_sequence_of_calls_breaks_the_records_invariants(calls: list[tuple[Fa
     standing = compute_standing(current)
     assert standing.ratio is None or standing.wilson <= standing.ratio
     assert standing.failed + standing.unclear <= standing.window
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(FAULTS, st.integers(1, 2)), max_size=120))
+def test_calls_recorded_at_once_come_to_the_same_as_one_after_the_other(
+    calls: list[tuple[Fault, int]],
+) -> None:
+    observed = [seen(fault, version=version) for fault, version in calls]
+    single = TrustRecord(2, vouched=3)
+    ordinals: list[int | None] = []
+    for each in observed:
+        single, (ordinal,) = record_observations(single, (each,))
+        ordinals.append(ordinal)
+    assert record_observations(TrustRecord(2, vouched=3), observed) == (single, tuple(ordinals))
+    assert [each for each in ordinals if each] == list(range(1, single.ordinal + 1))
 
 
 @settings(max_examples=40)
