@@ -139,7 +139,10 @@ class _Reader:
             for name in required:
                 if name not in value:
                     return False
-            return all(known.get(name, other)(part) for name, part in value.items())
+            for name, part in value.items():
+                if not known.get(name, other)(part):
+                    return False
+            return True
 
         return accept
 
