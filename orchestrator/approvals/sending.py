@@ -18,7 +18,7 @@ from orchestrator.processes.control_client import spawn_command
 from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
 from registry.approvals.approvals import ApprovalTable
-from registry.models import Approval
+from registry.models import Approval, Freeze
 from registry.store import Store
 from sandbox.wire.content import join_texts
 
@@ -92,16 +92,19 @@ def build_send_command(identity: str) -> str:
     return f"toolwright work --approval {escape_line(identity)}"
 
 
-def is_on_its_way(approval: Approval, now: float) -> bool:
-    """Whether an approved write was approved so lately that whoever sends it may not have begun."""
-    return approval.decided_at is not None and now - approval.decided_at < START_SECONDS
+def is_on_its_way(approval: Approval, freeze: Freeze, now: float) -> bool:
+    """Whether an approved write was approved so lately that whoever sends it may not have begun. A
+    freeze, also one that was lifted since, has ended whoever that was.
+    """
+    decided = approval.decided_at
+    return decided is not None and freeze.since < decided and now - decided < START_SECONDS
 
 
-def render_unsent_line(approval: Approval, now: float, frozen: bool) -> str:
+def render_unsent_line(approval: Approval, freeze: Freeze, now: float) -> str:
     """How an approved write that nobody has begun to send stands."""
-    if frozen:
+    if freeze.frozen:
         return "approved; everything is frozen, and once that is lifted it can be sent"
-    if is_on_its_way(approval, now):
+    if is_on_its_way(approval, freeze, now):
         return "is being sent"
     by = approval.decided_by
     return f"approved by {by} and not sent: `{build_send_command(approval.id)}` sends it"

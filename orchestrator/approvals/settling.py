@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.approvals.sending import is_on_its_way
-from registry.approvals.approvals import ApprovalTable
 from registry.errors import ApprovalDamaged, RowNotFound
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.jobs import awaits_answer
@@ -42,7 +41,7 @@ _ENDS: Mapping[str, str] = {
 _STEP_ENDS: Mapping[str, str] = {"done": "done", "failed": "failed", "unknown": "unknown"}
 
 
-def settle_run(job: Job, approvals: ApprovalTable, now: float | None = None) -> Job:
+def settle_run(job: Job, store: Store, now: float | None = None) -> Job:
     """A task run whose result says what became of the write that it ended with; any other job as it
     is. Where the approval cannot be read the run is as its row has it. `now` are epoch seconds.
     """
@@ -53,13 +52,15 @@ def settle_run(job: Job, approvals: ApprovalTable, now: float | None = None) -> 
         return job
     now = time.time() if now is None else now
     try:
-        approval = approvals.get(str(result.get("approval")))
+        approval = store.approvals.get(str(result.get("approval")))
     except (RowNotFound, ApprovalDamaged):
         return job
     if approval.state in EXPIRING and approval.expires <= now:
         # Nothing decides or sends it any more, whether or not a process has swept it yet.
         approval = replace(approval, state="expired")
-    elif approval.state == "approved" and is_on_its_way(approval, now):
+    elif approval.state == "approved" and is_on_its_way(
+        approval, store.processes.get_freeze(), now
+    ):
         approval = replace(approval, state="sending")
     return replace(job, result=settle_result(result, approval))
 
@@ -68,7 +69,7 @@ def present_to_person(job: Job, store: Store, now: float | None = None) -> Job:
     """A job as a person is shown it: settled, and where it waits for what the person can change,
     with a message that says so. Its stored message may be for the model of a client.
     """
-    settled = settle_run(job, store.approvals, now)
+    settled = settle_run(job, store, now)
     if job.state == "queued" and store.processes.get_freeze().frozen:
         return _tell(settled, FROZEN)
     return _tell(settled, describe_author_wait(job)) if awaits_draft(job) else settled

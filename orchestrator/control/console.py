@@ -185,7 +185,7 @@ class PageConsole:
         while True:
             job = await asyncio.to_thread(self.store.jobs.get, request.path_params["id"])
             if job.updated != seen or job.state in ENDED_JOBS or time.monotonic() >= end:
-                settled = await asyncio.to_thread(settle_run, job, self.store.approvals)
+                settled = await asyncio.to_thread(settle_run, job, self.store)
                 return JSONResponse(encode_job(settled))
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -303,7 +303,7 @@ class ToolFront:
 
     async def _give_job(self, job: Job) -> Result:
         """A job's result; a large one of a task run by reference."""
-        job = await asyncio.to_thread(settle_run, job, self._app.store.approvals)
+        job = await asyncio.to_thread(settle_run, job, self._app.store)
         result, session = views.build_job_result(job), str(job.request.get("session", ""))
         if job.kind != "do" or not (job.state == "done" or awaits_answer(job)):
             return result

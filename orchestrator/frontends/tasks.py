@@ -120,9 +120,7 @@ class ClientTasks:
             return _encode_job_state(task, "working", job)
         return {
             **_encode_job_state(task, "completed", job),
-            "result": clean_json(
-                views.build_job_result(settle_run(job, self._app.store.approvals))
-            ),
+            "result": clean_json(views.build_job_result(settle_run(job, self._app.store))),
         }
 
     def _describe_call(self, task: str, identity: str) -> Result:

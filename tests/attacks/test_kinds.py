@@ -363,7 +363,7 @@ def test_a_name_server_that_a_name_leads_to_inside_is_not_asked(address: str) ->
             other = await broker(permission, resolve=at(address)).perform(elsewhere)
             return one.refusal, other.refusal, server.heard
 
-    assert asyncio.run(run()) == ("unreachable", "refused", [])
+    assert asyncio.run(run()) == ("not_allowed", "refused", [])
 
 
 def test_what_the_name_system_says_is_no_address_that_a_request_goes_to() -> None:
@@ -381,7 +381,7 @@ def test_what_the_name_system_says_is_no_address_that_a_request_goes_to() -> Non
             assert told.response is not None
             return by_name.refusal, by_address.refusal, api.heard
 
-    assert asyncio.run(run()) == ("unreachable", "refused", [])
+    assert asyncio.run(run()) == ("not_allowed", "refused", [])
 
 
 def certificate(
@@ -521,7 +521,7 @@ def test_a_port_or_host_that_is_not_granted_sees_no_handshake() -> None:
             anyone = await broker(f"tls:*:{server.port}").perform(request)
             return [*refusals, anyone.refusal], server.heard
 
-    assert asyncio.run(run()) == (["refused"] * 5 + ["unreachable"], [])
+    assert asyncio.run(run()) == (["refused"] * 5 + ["not_allowed"], [])
 
 
 def talked(
@@ -626,4 +626,4 @@ def test_a_host_or_port_that_is_not_granted_hears_nothing() -> None:
             led = await Broker(Policy(()), body(b"{}"), local=access).perform(inside)
             return [*refusals, led.refusal], server.heard
 
-    assert asyncio.run(run()) == (["refused"] * 5 + ["unreachable"], [])
+    assert asyncio.run(run()) == (["refused"] * 5 + ["not_allowed"], [])

@@ -189,7 +189,7 @@ def parked(store: Store, permissions: tuple[str, ...]) -> Job:
 def test_permissions_are_allowed_on_the_page_only_where_all_of_them_stand(store: Store) -> None:
     parked(store, (*MANY, LAST))
     card = render_panels(store)["waiting"]
-    assert (LAST in card, 'id="allow-j1"' in card) == (True, True)
+    assert (LAST in card, 'id="allow-waits-j1"' in card) == (True, True)
 
 
 def test_more_than_a_page_shows_is_not_allowed_there(store: Store) -> None:

@@ -17,7 +17,10 @@ BAD_FILES: Mapping[str, tuple[bytes, str]] = {
     "empty": (b"", "the document is empty"),
     "blank": (b" \n\t\n", "the document is empty"),
     "50_mb": (b'{"openapi": "3.0.0", "x": "' + b"a" * 50_000_000 + b'"}', "larger than"),
-    "web_page": (b"<!doctype html><html><body>Hello</body></html>", NO_API),
+    "web_page": (
+        b"<!doctype html><html><body>Hello</body></html>",
+        "it is a web page that documents no requests",
+    ),
     "other_json": (b'{"a": [1, 2, 3]}', NO_API),
     "a_number": (b"42", NO_API),
     "binary": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40, NO_API),

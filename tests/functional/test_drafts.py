@@ -240,7 +240,7 @@ def test_the_lineage_is_drawn_from_the_first_ancestor(toolwright_home: Home) -> 
 @pytest.mark.parametrize(
     ("order", "told"),
     [
-        ({"name": "lengths"}, "parent=lengths"),
+        ({"name": "lengths"}, "give its name as the parent"),
         ({"parent": "nobody"}, "no server 'nobody'"),
     ],
 )

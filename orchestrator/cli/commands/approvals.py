@@ -26,7 +26,7 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.settings import load_settings
 from orchestrator.views import encode_shown_approval
-from registry.models import Approval
+from registry.models import Approval, Freeze
 from registry.store import Store
 
 
@@ -106,7 +106,7 @@ def approvals_command(every: bool, as_json: bool) -> None:
         unsent = store.approvals.find("approved")
         rows = store.approvals.find() if every else (*store.approvals.find("pending"), *unsent)
         damaged = store.approvals.find_damaged()
-        frozen = store.processes.get_freeze().frozen
+        freeze, now = store.processes.get_freeze(), time.time()
     for problem in damaged:
         err.print(Text(escape_line(str(problem)), style="red"))
     if as_json:
@@ -117,19 +117,19 @@ def approvals_command(every: bool, as_json: bool) -> None:
         cells = [
             (
                 row.id,
-                _name_state(row, frozen),
+                _name_state(row, freeze, now),
                 format_age(row.created),
                 escape_line(f"{row.entry}.{row.tool}"),
             )
             for row in rows
         ]
         print_noted_table(("approval", "state", "asked", "tool"), cells, list(map(_note, rows)))
-    late = [row for row in unsent if frozen or not is_on_its_way(row, time.time())]
+    late = [row for row in unsent if not is_on_its_way(row, freeze, now)]
     if late and not as_json:
-        print_note(render_unsent(len(late), late[0].id, frozen))
+        print_note(render_unsent(len(late), late[0].id, freeze.frozen))
 
 
-def _name_state(approval: Approval, frozen: bool) -> str:
+def _name_state(approval: Approval, freeze: Freeze, now: float) -> str:
     if approval.state != "approved":
         return approval.state
-    return "not sent" if frozen or not is_on_its_way(approval, time.time()) else "is being sent"
+    return "is being sent" if is_on_its_way(approval, freeze, now) else "not sent"

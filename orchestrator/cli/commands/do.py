@@ -133,7 +133,7 @@ async def _run_task(
             if said is None:
                 break
             job = await carry_out_asking(app, _retake(app, job, said), quiet, pin_file)
-        return settle_run(job, app.store.approvals)
+        return settle_run(job, app.store)
 
 
 def _take_answer(app: App, run: str, answer: dict[str, Any]) -> Job:

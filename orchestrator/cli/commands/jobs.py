@@ -172,7 +172,7 @@ def _load_job_details(store: Store, job: str) -> dict[str, Any]:
     told = [draft_line_json(row) for row in store.drafts.find(job)]
     asked = [encode_model_call(call) for call in store.model_usage.find(job)]
     spent = encode_spent(store.model_usage.sum_for_job(job))
-    shown = encode_job(settle_run(store.jobs.get(job), store.approvals))
+    shown = encode_job(settle_run(store.jobs.get(job), store))
     return {**shown, "drafts": told, "models": {**spent, "asked": asked}}
 
 

@@ -165,13 +165,13 @@ class DecidedApproval:
 
 
 def view_waiting(store: Store) -> Waiting:
-    frozen, now = store.processes.get_freeze().frozen, time.time()
+    freeze, now = store.processes.get_freeze(), time.time()
     return Waiting(
         tuple(map(show_approval, store.approvals.find("pending"))),
         tuple(cut_text(str(damaged)) for damaged in store.approvals.find_damaged()),
         tuple(map(_show_job, find_waiting_jobs(store))),
         tuple(
-            UnsentWrite(name_tool(each), cut_text(render_unsent_line(each, now, frozen)))
+            UnsentWrite(name_tool(each), cut_text(render_unsent_line(each, freeze, now)))
             for each in store.approvals.find("approved")
         ),
     )

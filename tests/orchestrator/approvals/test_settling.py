@@ -16,10 +16,11 @@ from orchestrator.approvals.settling import (
     present_to_person,
     settle_run,
 )
-from orchestrator.control.runs import render_runs
+from orchestrator.control.page import render_panels
+from orchestrator.control.rooms.place import Place
 from orchestrator.gateway.exchange_json import pending_json
 from orchestrator.views import encode_job, render_task_result
-from registry.models import Approval, Job, JobEvent
+from registry.models import Approval, Freeze, Job, JobEvent
 from registry.store import Store
 from tests.registry.samples import approval
 
@@ -28,12 +29,19 @@ ASKED = replace(approval(), created=100.0, expires=200.0)
 STEP = {"id": "s1", "task": "close", "tool": "dns.create_zone", "state": "pending", "call": ""}
 RESULT = {**pending_json(ASKED, "a write"), "steps": [STEP, {**STEP, "id": "s2", "state": "done"}]}
 RUN = Job("j1", "do", {"task": "close"}, created=1.0, updated=2.0, state="done", result=RESULT)
+UNFROZEN = Freeze(0, False, 0.0, "", "")
 CLOSED = {"content": [{"type": "text", "text": "lift 3 is closed"}]}
 
 
 class OneApproval:
+    """A store that has one approval, and where nothing was ever frozen."""
+
     def __init__(self, **changes: Any) -> None:
         self.approval = replace(ASKED, **changes)
+        self.approvals = self.processes = self
+
+    def get_freeze(self) -> Freeze:
+        return UNFROZEN
 
     def get(self, id: str) -> Approval:
         assert id == self.approval.id
@@ -109,7 +117,7 @@ def test_a_run_tells_what_became_of_its_write(
     assert told in tell(settled)
     assert [each["state"] for each in settled.result["steps"]] == [step, "done"]
     waits = name == "waits for you"
-    assert ("Nothing was sent." in tell(settled)) == waits
+    assert ("Nothing was sent (" in tell(settled)) == waits
     shown = encode_job(settled)
     assert ("request" in str(shown["result"])) == (
         name in ("waits for you", "is being sent", "not sent")
@@ -130,7 +138,7 @@ def test_other_jobs_are_as_they_are(store: Store) -> None:
         replace(RUN, result=None),
         RUN,  # whose approval there is not
     ):
-        assert settle_run(job, store.approvals, NOW) is job
+        assert settle_run(job, store, NOW) is job
 
 
 def test_a_thread_shows_that_a_write_waits_and_then_its_end(
@@ -141,13 +149,13 @@ def test_a_thread_shows_that_a_write_waits_and_then_its_end(
     assert claimed is not None
     result = {**RESULT, **pending_json(waiting, "a write")}
     store.jobs.finish("j1", claimed.attempt, "done", result, 2.0)
-    html = render_runs(store)
+    html = render_panels(store, Place("ask"))["runs"]
     assert '<span class="badge waiting">waits for you</span>' in html
     assert '<span class="badge done">done</span>' in html  # the other step's
     assert html.count(">waits for you<") == 2
     assert "decide it" in html
     store.approvals.decide(waiting.id, False, by="ann", now=time.time())
-    html = render_runs(store)
+    html = render_panels(store, Place("ask"))["runs"]
     assert '<span class="badge rejected">rejected</span>' in html
     assert "waits for you" not in html
     assert "decide it" not in html
@@ -155,10 +163,13 @@ def test_a_thread_shows_that_a_write_waits_and_then_its_end(
 
 def test_a_write_just_approved_is_being_sent_and_one_that_nobody_took_has_its_command() -> None:
     approved = replace(ASKED, state="approved", decided_by="page", decided_at=NOW)
-    assert render_unsent_line(approved, NOW + 1, frozen=False) == "is being sent"
-    late = render_unsent_line(approved, NOW + 31, frozen=False)
+    assert render_unsent_line(approved, UNFROZEN, NOW + 1) == "is being sent"
+    late = render_unsent_line(approved, UNFROZEN, NOW + 31)
     assert late == "approved by page and not sent: `toolwright work --approval a1` sends it"
-    assert "frozen" in render_unsent_line(approved, NOW + 1, frozen=True)
+    frozen = Freeze(1, True, NOW - 9, "page", "")
+    assert "frozen" in render_unsent_line(approved, frozen, NOW + 1)
+    lifted = replace(frozen, frozen=False, since=NOW + 1)
+    assert render_unsent_line(approved, lifted, NOW + 2) == late
 
 
 def test_a_task_that_was_asked_while_frozen_says_what_it_waits_for(store: Store) -> None:
@@ -166,7 +177,10 @@ def test_a_task_that_was_asked_while_frozen_says_what_it_waits_for(store: Store)
     store.jobs.create(queued)
     assert present_to_person(queued, store).message == ""
     store.processes.freeze(time.time(), "page", "")
-    assert "waits: everything is frozen; unfreeze to go on" in render_runs(store)
+    assert (
+        "waits: everything is frozen; unfreeze to go on"
+        in render_panels(store, Place("ask"))["runs"]
+    )
 
 
 @pytest.mark.parametrize(
