@@ -48,10 +48,13 @@ function remember(part) {
   const opened = new Map(
     [...part.querySelectorAll("details[id]")].map((each) => [each.id, each.open]),
   );
-  return { forms, focus, opened };
+  const reasons = new Map(
+    [...part.querySelectorAll("[data-reason]")].map((each) => [each.id, each.value]),
+  );
+  return { forms, focus, opened, reasons };
 }
 
-function restore(part, { forms, focus, opened }) {
+function restore(part, { forms, focus, opened, reasons }) {
   for (const form of part.querySelectorAll("form[data-post]")) {
     const values = forms.get(nameForm(form)) || [];
     for (const [index, input] of listInputs(form).entries()) {
@@ -62,6 +65,9 @@ function restore(part, { forms, focus, opened }) {
   }
   for (const element of part.querySelectorAll("details[id]")) {
     if (opened.has(element.id)) element.open = opened.get(element.id);
+  }
+  for (const input of part.querySelectorAll("[data-reason]")) {
+    input.value = reasons.get(input.id) || "";
   }
   if (!focus) return;
   if (focus.form) {
@@ -178,6 +184,8 @@ document.addEventListener("click", async (event) => {
   const body = { pin: byId("pin").value, by: "page" };
   if (button.dataset.decision) {
     body.decision = button.dataset.decision;
+    const reason = button.closest("article")?.querySelector("[data-reason]")?.value;
+    if (reason && body.decision === "reject") body.reason = reason;
     body.wait = 20;
   }
   if (button.dataset.always) body.always = { until: button.dataset.always };

@@ -66,6 +66,8 @@ def test_what_waits_appears_by_itself_and_is_approved_once_with_the_pin(
 
 def test_a_keyboard_is_enough_to_reject(page: Page, store: Store, waiting: Approval) -> None:
     expect(page.get_by_role("article", name="dns.create_zone")).to_be_visible()
+    page.get_by_text("Say why you reject it").click()
+    page.get_by_label("Reason").fill("not this zone")
     page.get_by_label("PIN").focus()
     page.keyboard.type(PIN)
     button = page.locator(f"#reject-{waiting.id}")
@@ -75,7 +77,8 @@ def test_a_keyboard_is_enough_to_reject(page: Page, store: Store, waiting: Appro
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_role("article", name="dns.create_zone")).to_have_count(0)
-    assert store.approvals.get(waiting.id).state == "rejected"
+    rejected = store.approvals.get(waiting.id)
+    assert (rejected.state, rejected.decision_reason) == ("rejected", "not this zone")
 
 
 def test_the_button_freezes_and_the_pin_unfreezes(page: Page, plane: Plane, store: Store) -> None:
