@@ -20,8 +20,8 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from bench.call import BUNDLE, Peer
 from orchestrator.settings import load_settings
