@@ -21,6 +21,8 @@ from orchestrator.control.page import RoomReaders, open_readers, open_renderer, 
 from orchestrator.control.rendering import PartRenderer, Viewer
 from orchestrator.control.rooms.configuration import build_report
 from orchestrator.control.rooms.place import Place, build_address, parse_place
+from orchestrator.control.runs import iterate_steps
+from orchestrator.control.texts import cut_text
 from orchestrator.errors import SecretInTask
 from orchestrator.processes.control_client import spawn_command
 from orchestrator.processes.kill import is_alive
@@ -40,8 +42,6 @@ MAX_WATCHERS = 32
 REPLAY_SECONDS = 120.0
 CHECK_SECONDS = 90.0
 MAX_TOLD = 200
-MAX_EARLIER = 20
-"""Calls of a run whose arguments the run that does it again starts with."""
 SEARCHED_ROWS = 5000
 FOUND_ROWS = 100
 MAX_REASON = 1_000
@@ -203,14 +203,11 @@ class PageConsole:
         """What a run that is done again starts with: the arguments of its calls, by tool, and the
         tool where it was one that is still registered.
         """
-        steps = job.result.get("steps") if isinstance(job.result, Mapping) else None
         called = [
             (str(step["tool"]), dict(step["arguments"]))
-            for step in (steps if isinstance(steps, list) else ())
-            if isinstance(step, Mapping)
-            and step.get("tool")
-            and isinstance(step.get("arguments"), Mapping)
-        ][:MAX_EARLIER]
+            for step in iterate_steps(job)
+            if isinstance(step.get("arguments"), Mapping)
+        ]
         if not called:
             # It ended before it called anything, as the run before it did not.
             before = job.request.get("earlier")
@@ -283,8 +280,7 @@ def render_replay(identity: str, said: Mapping[str, Any]) -> str:
 
 def _cut(value: Any) -> str:
     """A stranger's value in a line."""
-    text = " ".join(str("" if value is None else value).split())
-    return text if len(text) <= MAX_TOLD else f"{text[:MAX_TOLD]}…"
+    return cut_text(" ".join(str("" if value is None else value).split()), MAX_TOLD)
 
 
 def _parse_order(body: dict[str, Any]) -> dict[str, Any] | None:

@@ -120,10 +120,11 @@ def _show_run(job: Job, cost: float, *, is_first: bool) -> ShownRun:
 
 def _list_steps(job: Job) -> tuple[RunStep, ...]:
     """The calls that were made, which say how it was done."""
-    return tuple(map(_show_step, _iterate_steps(job)))
+    return tuple(map(_show_step, iterate_steps(job)))
 
 
-def _iterate_steps(job: Job) -> Iterator[Mapping[str, Any]]:
+def iterate_steps(job: Job) -> Iterator[Mapping[str, Any]]:
+    """The steps of a run that have a tool, of its first MAX_STEPS."""
     steps = job.result.get("steps") if isinstance(job.result, Mapping) else None
     for step in (steps if isinstance(steps, Sequence) else ())[:MAX_STEPS]:
         if isinstance(step, Mapping) and step.get("tool"):
@@ -138,7 +139,7 @@ def _list_commands(job: Job) -> tuple[str, ...]:
         shlex.join(
             ["toolwright", "call", str(step["tool"]), json.dumps(step.get("arguments") or {})]
         )
-        for step in _iterate_steps(job)
+        for step in iterate_steps(job)
         if step.get("call") or step.get("state") == "pending"
     )
     return tuple(each for each in commands if len(each) <= MAX_COMMAND and each.isascii())
