@@ -150,10 +150,14 @@ def _cut_chinese(run: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 @lru_cache(MOST_REMEMBERED)
 def _stem(word: str, language: str) -> str:
-    stem = str(_load_stemmer(language)().stemWord(word))
+    return strip_accents(str(_load_stemmer(language)().stemWord(word)))
+
+
+def strip_accents(text: str) -> str:
+    """A text without its accents, in compatible letters (NFKD)."""
     return "".join(
         letter
-        for letter in unicodedata.normalize("NFKD", stem)
+        for letter in unicodedata.normalize("NFKD", text)
         if not unicodedata.combining(letter)
     )
 

@@ -8,7 +8,6 @@ that the argument identifies, each with such an id and with a name.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -25,6 +24,7 @@ from orchestrator.tasks.reading.parameters import Parameter, list_parameters
 from orchestrator.tasks.reading.values import Value, ValueKind, scan_values
 from orchestrator.tasks.routing import words as w
 from orchestrator.tasks.routing.naming import NEUTRAL, find_answer_schema, list_identifiers
+from registry.search.languages import strip_accents
 from registry.search.words import VERBS, split_words, stem_word
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.accepted import PAGES, get_place
@@ -318,12 +318,7 @@ def _list_more(lookup: Lookup, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fold(text: str) -> tuple[str, ...]:
     """The words of a name without case and accents, and without an article in front."""
-    plain = "".join(
-        letter
-        for letter in unicodedata.normalize("NFKD", text)
-        if not unicodedata.combining(letter)
-    )
-    words = tuple(_WORD.findall(plain.casefold()))
+    words = tuple(_WORD.findall(strip_accents(text).casefold()))
     return words[1:] if len(words) > 1 and words[0] in _ARTICLES else words
 
 
