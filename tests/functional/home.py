@@ -82,7 +82,7 @@ class Home:
     def person(self, *words: str) -> str:
         """What somebody who knows the PIN does at a terminal; it has to succeed."""
         done = self.run(*words, "--pin-file", str(self.pin_file))
-        assert done.returncode == 0, done.stderr or done.stdout
+        assert done.returncode == 0, (done.stderr, done.stdout)
         return done.stdout
 
     @contextmanager
