@@ -58,8 +58,9 @@ from orchestrator.healing.repair import RepairRunner
 from orchestrator.jobs.forge_job import ForgeJobRunner
 from orchestrator.jobs.runner import KNOWN_FAILURES, JobRunner
 from orchestrator.jobs.submissions import Submissions
+from orchestrator.processes.garbage import collect_rarely
 from orchestrator.processes.kill import keep_reserve
-from orchestrator.processes.memory import collect_rarely, limit_arenas
+from orchestrator.processes.memory import limit_arenas
 from orchestrator.processes.signals import Signals
 from orchestrator.processes.watchdog import LoopWatchdog
 from orchestrator.replay.replay import Replayer

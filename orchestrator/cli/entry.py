@@ -8,6 +8,7 @@ import sys
 
 from orchestrator.cli.resident.client import ask_resident
 from orchestrator.cli.resident.protocol import is_answerable, is_switched_off
+from orchestrator.processes.garbage import collect_rarely, skip_last_collection
 
 COMPLETING = "_TOOLWRIGHT_COMPLETE"
 """The variable by which a shell's completion script asks."""
@@ -23,6 +24,7 @@ def main() -> None:
         status = ask_resident(words, os.environ, os.getuid())
         if status is not None:
             sys.exit(status)
+    collect_rarely()
     # Loaded by name, and only now: it takes longer than an answer of the resident process.
     command = importlib.import_module("orchestrator.cli.main").toolwright
     try:
@@ -30,3 +32,4 @@ def main() -> None:
     finally:
         if resident:
             importlib.import_module("orchestrator.cli.resident.starting").start_for_next()
+        skip_last_collection()

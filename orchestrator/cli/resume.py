@@ -71,11 +71,14 @@ async def resume_job(
         return await carry_out_job(app, taken or job, quiet, taken)
 
 
-async def carry_out_asking(app: App, job: Job, quiet: bool, pin_file: Path | None) -> Job:
+async def carry_out_asking(
+    app: App, job: Job, quiet: bool, pin_file: Path | None, claimed: Job | None = None
+) -> Job:
     """Run a job until it has ended or waits for more than a person's yes: at a terminal, what it
-    needs is asked for right there, as one question, and the same job goes on.
+    needs is asked for right there, as one question, and the same job goes on. `claimed` is the job
+    where this process holds it already.
     """
-    job = await carry_out_job(app, job, quiet)
+    job = await carry_out_job(app, job, quiet, claimed)
     while is_terminal(quiet) and job.state == "waiting" and is_allowable(job.needs):
         answer = ask_person(partial(ask_needs, app.settings, job, job.needs, pin_file))
         if answer is None:

@@ -58,16 +58,16 @@ class JobRunner:
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     def create_job(self, kind: JobKind, request: Mapping[str, Any]) -> Job:
-        """A queued job; `advance` starts it. Raises SecretInTask for a task to do that has a secret
-        in its words.
+        """A queued job, which any process of the home may take. Raises SecretInTask for a task to
+        do that has a secret in its words.
         """
-        kinds = find_secrets_in_task(str(request.get("task") or "")) if kind == "do" else ()
-        if kinds:
-            raise SecretInTask(kinds)
-        now = time.time()
-        job = Job(generate_id(), kind, dict(request), created=now, updated=now)
-        self.store.jobs.create(job)
-        return job
+        return self.store.jobs.create(_build_job(kind, request))
+
+    def take_job(self, kind: JobKind, request: Mapping[str, Any]) -> Job:
+        """As `create_job`, held by this process: what only this one was given, such as the model
+        endpoint of a terminal's environment, would be missing in another one.
+        """
+        return self.store.jobs.create(_build_job(kind, request), self.process)
 
     def start_queued(self) -> None:
         """Claim what is queued, as far as there is room. Does not wait."""
@@ -193,3 +193,11 @@ class JobRunner:
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 return
+
+
+def _build_job(kind: JobKind, request: Mapping[str, Any]) -> Job:
+    kinds = find_secrets_in_task(str(request.get("task") or "")) if kind == "do" else ()
+    if kinds:
+        raise SecretInTask(kinds)
+    now = time.time()
+    return Job(generate_id(), kind, dict(request), created=now, updated=now)

@@ -9,14 +9,12 @@ preloaded it has no effect.
 from __future__ import annotations
 
 import ctypes
-import gc
 import sys
 from functools import cache
 from typing import Any
 
 M_ARENA_MAX = -8
 ARENAS = 2
-NEW_OBJECTS = 20_000
 
 
 def limit_arenas() -> bool:
@@ -25,14 +23,6 @@ def limit_arenas() -> bool:
     """
     library = _load_library()
     return library is not None and bool(library.mallopt(M_ARENA_MAX, ARENAS))
-
-
-def collect_rarely() -> None:
-    """Look for cycles after so many new objects, for the rest of the process. Compiling makes
-    hundreds of thousands of objects that all stay, and looking at them after each 700 takes a sixth
-    of its time.
-    """
-    gc.set_threshold(NEW_OBJECTS, 10, 10)
 
 
 def return_freed_memory() -> bool:

@@ -33,13 +33,16 @@ LIVE: tuple[JobState, ...] = ("running", "waiting")
 class JobTable(Repository):
     """Jobs by id. Any process can claim and run one."""
 
-    def create(self, job: Job) -> None:
-        """Store a queued job. Raises Duplicate, TooManyWaiting."""
+    def create(self, job: Job, process: str = "") -> Job:
+        """Store a queued job, and with a process have that hold it at once, so that no other one
+        can. Returns it as stored. Raises Duplicate, TooManyWaiting.
+        """
         with self._database.write() as connection:
             unended = select(func.count()).where(tables.jobs.c.state.in_(("queued", *LIVE)))
             if connection.execute(unended).scalar_one() >= MAX_UNENDED:
                 raise TooManyWaiting("jobs", MAX_UNENDED, CANCEL)
             self._append_audit_row(connection, *queue_job(connection, job), job.created)
+            return self._start_attempt(connection, job, process, job.created) if process else job
 
     def claim(self, id: str, process: str, now: float) -> Job | None:
         """Take a queued job, as a new attempt. None where it is not queued. Raises Unknown."""

@@ -121,13 +121,14 @@ async def _run_task(
     quiet: bool,
 ) -> Job:
     async with open_shown(open_app(settings, "do"), quiet) as app:
+        claimed = None
         if not run:
-            job = app.jobs.create_job("do", request)
+            job = claimed = app.jobs.take_job("do", request)
         elif answer is not None:
             job = _take_answer(app, run, answer)
         else:
             job = app.store.jobs.get(run)
-        job = await carry_out_asking(app, job, quiet, pin_file)
+        job = await carry_out_asking(app, job, quiet, pin_file, claimed)
         while is_terminal(quiet) and awaits_answer(job):
             said = ask_person(partial(ask_question, job))
             if said is None:

@@ -149,8 +149,8 @@ async def _forge_server(
                 allow_host(app.store.grants, host, "terminal", signer)
         if is_terminal(quiet):
             await _prepare_missing_engine(app)
-        job = app.jobs.create_job("forge", request)
-        return await carry_out_asking(app, job, quiet, pin_file)
+        job = app.jobs.take_job("forge", request)
+        return await carry_out_asking(app, job, quiet, pin_file, job)
 
 
 async def _prepare_missing_engine(app: App) -> None:

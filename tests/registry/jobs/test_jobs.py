@@ -87,6 +87,13 @@ def test_a_claimed_job_is_not_claimed_again(store: Store) -> None:
     assert store.jobs.get("j1").owner == "p1"
 
 
+def test_a_job_that_its_process_takes_at_once_is_nobody_elses(store: Store) -> None:
+    held = store.jobs.create(job(), "terminal")
+    assert (held.state, held.owner, held.attempt) == ("running", "terminal", 1)
+    assert not store.jobs.has_unclaimed()
+    assert store.jobs.claim(held.id, "serve", 2) is None
+
+
 def test_the_attempt_of_a_dead_process_can_write_no_more(store: Store) -> None:
     store.jobs.create(job())
     store.jobs.create(job("j2"))
