@@ -8,7 +8,6 @@ import sys
 
 from orchestrator.cli.resident.client import ask_resident
 from orchestrator.cli.resident.protocol import is_answerable, is_switched_off
-from orchestrator.processes.garbage import collect_rarely, skip_last_collection
 
 COMPLETING = "_TOOLWRIGHT_COMPLETE"
 """The variable by which a shell's completion script asks."""
@@ -24,12 +23,13 @@ def main() -> None:
         status = ask_resident(words, os.environ, os.getuid())
         if status is not None:
             sys.exit(status)
-    collect_rarely()
     # Loaded by name, and only now: it takes longer than an answer of the resident process.
+    garbage = importlib.import_module("orchestrator.processes.garbage")
+    garbage.collect_rarely()
     command = importlib.import_module("orchestrator.cli.main").toolwright
     try:
         command(prog_name="toolwright", args=words)
     finally:
         if resident:
             importlib.import_module("orchestrator.cli.resident.starting").start_for_next()
-        skip_last_collection()
+        garbage.skip_last_collection()

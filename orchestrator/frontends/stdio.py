@@ -1,117 +1,94 @@
 """MCP over this process's stdin and stdout, on asyncio pipes.
 
-The SDK's own transport passes every line through a worker thread; this one takes 0.2 ms less CPU
-per call (bench/call.py). It also keeps the wire to itself: file descriptor 1 leads to stderr
-while serving, so that nothing printed can corrupt it.
+The wire is kept to itself: file descriptor 1 leads to stderr while serving, so that nothing printed
+can corrupt it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
+import importlib
 import os
 import sys
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
-import anyio
-import mcp.types as types
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.shared.message import SessionMessage
-
-from orchestrator.frontends.early import EarlyAnswers, MessageId, Taken
-from orchestrator.frontends.pipes import require_pipes
+from orchestrator.app import App
+from orchestrator.frontends.early import EarlyAnswers, FirstAnswers, MessageId, Taken
+from orchestrator.frontends.instructions import load_instructions
+from orchestrator.frontends.pipes import read_line, require_pipes
 from orchestrator.frontends.shortcut import Caller, Shortcut
-from sandbox.offload import INLINE_BYTES, run_beside
-from sandbox.sanitize import is_large
+from orchestrator.frontends.tool_front import TOLD, ToolFront
 
 MAX_LINE = 64 * 1024 * 1024
 PIPE_BYTES = 1024 * 1024
 """What any user's pipe may hold (pipe(7), /proc/sys/fs/pipe-max-size)."""
 
-Streams = tuple[
-    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
-]
 
-
-@asynccontextmanager
-async def open_stdio(
-    early: EarlyAnswers | None = None, call: Caller | None = None
-) -> AsyncIterator[Streams]:
-    """The streams that `mcp.server.lowlevel.Server.run` wants. Ends at end of file. `early` has
-    answered on them until here; plain calls of `call_read` are answered by `call`.
-
-    Raises OrchestratorError where nobody is at the other end.
+async def serve_stdio(app: App, early: EarlyAnswers | None = None) -> None:
+    """Serve MCP on stdin and stdout until end of file, where `early` has answered until now. Raises
+    OrchestratorError where nobody is at the other end.
     """
     require_pipes()
     taken = early.stop() if early else Taken()
     source, sink = _take_descriptor(0, os.devnull), _take_descriptor(1, None)
     reader, writer = await _connect_pipes(source, sink, taken.unread)
-    async with messages(reader, writer, taken.answered, call) as streams:
-        yield streams
+    call, find = ToolFront(app, "granted").answer_plain, partial(_find_instructions, app)
+    await serve_lines(reader, writer, call, find, partial(_build_server, app), taken.answered)
 
 
-@asynccontextmanager
-async def messages(
+async def serve_lines(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
+    call: Caller,
+    find_instructions: Callable[[], str | None],
+    build_server: Callable[[], Any],
     answered: Collection[MessageId] = (),
-    call: Caller | None = None,
-) -> AsyncIterator[Streams]:
-    """The same over any pair of byte streams, a message a line. The first answer to each request
-    that is `answered` already is not written.
+) -> None:
+    """Serve MCP on any pair of byte streams, a message a line, until end of file. What is plain is
+    answered by `call`; `build_server` makes the SDK's server, at the first line that is not. The
+    requests that are `answered` already are not answered again.
     """
-    silent = set(answered)
-    shortcut = Shortcut(call, writer) if call else None
-    to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    outbound, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    shortcut = Shortcut(call, writer)
+    kept: list[bytes] = []
+    said: list[bytes] = []
+    first = FirstAnswers(find_instructions, said.append)
+    while line := await read_line(reader):
+        if shortcut.take_line(line) or shortcut.take_notice(line):
+            continue
+        if not answered and not kept:
+            await asyncio.to_thread(first.take_line, line)
+            writer.writelines(said)
+            said.clear()
+            if not first.kept:
+                continue
+            answered = first.answered
+        kept.append(line)
+        if not shortcut.take_greeting(line, answered):
+            break
+    else:
+        await shortcut.close()
+        return
+    server = await asyncio.to_thread(build_server)
+    sdk_lines = await asyncio.to_thread(importlib.import_module, "orchestrator.frontends.sdk_lines")
+    await sdk_lines.run_server(server, reader, writer, kept, answered, shortcut)
 
-    validate = types.jsonrpc_message_adapter.validate_json
 
-    async def read() -> None:
-        async with to_server:
-            while line := await _read_line(reader):
-                if shortcut and shortcut.take_line(line):
-                    continue
-                try:
-                    parse = partial(validate, line, by_name=False)
-                    large = len(line) > INLINE_BYTES
-                    message = await run_beside(parse) if large else parse()
-                    if shortcut:
-                        shortcut.note_message(message)
-                    await to_server.send(SessionMessage(message))
-                except ValueError as error:
-                    await to_server.send(error)
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    return
+def _find_instructions(app: App) -> str | None:
+    """The instructions; None where they cannot be made: the SDK's server says why."""
+    try:
+        return load_instructions(app)
+    except TOLD:
+        return None
 
-    async def write() -> None:
-        async with from_server:
-            async for message in from_server:
-                said = message.message
-                if shortcut:
-                    shortcut.note_answer(said)
-                if isinstance(said, types.JSONRPCResponse) and said.id in silent:
-                    silent.discard(said.id)
-                    continue
-                dump = partial(said.model_dump_json, by_alias=True, exclude_unset=True)
-                large = is_large(getattr(said, "result", None) or getattr(said, "params", None))
-                writer.write((await run_beside(dump) if large else dump()).encode() + b"\n")
-                try:
-                    await writer.drain()
-                except ConnectionError:
-                    return
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(read)
-        tasks.start_soon(write)
-        try:
-            yield inbound, outbound
-        finally:
-            if shortcut:
-                await shortcut.close()
-        tasks.cancel_scope.cancel()
+def _build_server(app: App) -> Any:
+    """The SDK's server. Loaded by name: most clients say nothing that needs it."""
+    module = importlib.import_module("orchestrator.frontends.server")
+    return module.build_front_server(app, "granted")
 
 
 def _take_descriptor(descriptor: int, replacement: str | None) -> int:
@@ -141,11 +118,3 @@ async def _connect_pipes(
         asyncio.streams.FlowControlMixin, os.fdopen(sink, "wb", buffering=0)
     )
     return reader, asyncio.StreamWriter(transport, protocol, None, loop)
-
-
-async def _read_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line, or nothing at the end or where a line is longer than allowed."""
-    try:
-        return await reader.readline()
-    except ValueError:
-        return b""

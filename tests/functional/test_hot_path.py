@@ -16,8 +16,10 @@ import pytest
 
 from orchestrator.app import App, open_app
 from orchestrator.approvals.decide import Decision, decide_with_pin
-from orchestrator.frontends.server import ToolFront, build_front_server
-from orchestrator.frontends.stdio import messages
+from orchestrator.frontends.instructions import load_instructions
+from orchestrator.frontends.server import build_front_server
+from orchestrator.frontends.stdio import serve_lines
+from orchestrator.frontends.tool_front import ToolFront
 from orchestrator.settings import Settings, load_settings
 from registry.models import build_entry
 from sandbox.broker.live import LiveHttp
@@ -91,11 +93,9 @@ class Client:
 
 
 async def serve(app: App, end: socket.socket) -> None:
-    server = build_front_server(app)
     reader, writer = await asyncio.open_connection(sock=end)
-    call = ToolFront(app).answer_uncleaned
-    async with messages(reader, writer, call=call) as (inbound, outbound):
-        await server.run(inbound, outbound, server.create_initialization_options())
+    call, find = ToolFront(app).answer_plain, partial(load_instructions, app)
+    await serve_lines(reader, writer, call, find, partial(build_front_server, app))
     writer.close()
     await writer.wait_closed()
 
@@ -169,7 +169,7 @@ def test_a_warm_call_that_computes_is_short(client: Client) -> None:
         assert await client.call("echo.echo", text="x") == {"text": "x"}
         client.trace.end()
 
-    assert_short(counted(client, call), modules=33, functions=108)
+    assert_short(counted(client, call), modules=34, functions=110)
 
 
 def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
@@ -182,7 +182,7 @@ def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
         await client.recorded()
         client.trace.end()
 
-    assert_short(counted(client, call), modules=43, functions=167)
+    assert_short(counted(client, call), modules=44, functions=171)
 
 
 def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
@@ -194,7 +194,7 @@ def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
         assert (await client.call("harbour.search_boats", query="a"))["status"] == 200
         client.trace.end()
 
-    assert_short(counted(client, call), modules=51, functions=184)
+    assert_short(counted(client, call), modules=52, functions=187)
 
 
 def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from orchestrator.app import App, open_app
-from orchestrator.frontends.server import ToolFront, build_front_server
+from orchestrator.frontends.server import build_front_server
+from orchestrator.frontends.tool_front import ToolFront
 from orchestrator.results.keeper import ANSWER_BYTES
 from orchestrator.results.shape import count_tokens
 from orchestrator.settings import load_settings

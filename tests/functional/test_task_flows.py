@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.approvals.flows import FLOW, allow_flow
 from orchestrator.approvals.granting import revoke_permissions
-from orchestrator.frontends.server import ToolFront
+from orchestrator.frontends.tool_front import ToolFront
 from orchestrator.results.shape import count_tokens, write_json
 from orchestrator.settings import Settings, load_settings
 from registry.models import Job

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.frontends.server import ToolFront
+from orchestrator.frontends.tool_front import ToolFront
 from orchestrator.settings import Settings, load_settings
 from orchestrator.views import build_job_result
 from registry.errors import AnswerRefused

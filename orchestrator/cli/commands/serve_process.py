@@ -15,7 +15,7 @@ import click
 from orchestrator.app import open_app
 from orchestrator.cli.terminal import print_text, report_errors, run_coroutine
 from orchestrator.frontends.early import EarlyAnswers
-from orchestrator.frontends.server import build_front_server, serve_stdio
+from orchestrator.frontends.stdio import serve_stdio
 from orchestrator.processes.control_client import ensure_control
 from orchestrator.processes.listening import open_listener
 from orchestrator.settings import Settings, load_settings
@@ -87,8 +87,9 @@ async def _serve_stdio(settings: Settings, early: EarlyAnswers | None, with_cont
 
 
 async def _serve_http(settings: Settings, place: ListenAddress, with_control: bool) -> None:
-    # Loaded by name: over stdio nothing of it is needed.
+    # Loaded by name: over stdio nothing of it is needed at first.
     http_front = importlib.import_module("orchestrator.frontends.http")
+    build_server = importlib.import_module("orchestrator.frontends.server").build_front_server
     token, is_new = http_front.load_token(settings.http_token)
     with open_listener(place.host, place.port) as listener:
         print_text(f"MCP at {http_front.build_url(place.host, listener.getsockname()[1])}")
@@ -102,6 +103,4 @@ async def _serve_http(settings: Settings, place: ListenAddress, with_control: bo
             if with_control:
                 ensure_control(settings)
             own = () if place.is_local else (place.host,)
-            await http_front.serve_http(
-                build_front_server(app), listener, token, (*own, *place.names)
-            )
+            await http_front.serve_http(build_server(app), listener, token, (*own, *place.names))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from orchestrator.frontends.server import ProgressRelay
+from orchestrator.frontends.tool_front import ProgressRelay
 from sandbox.wire.notifications import ProgressNotice
 
 

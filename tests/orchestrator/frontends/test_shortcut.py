@@ -1,4 +1,6 @@
-"""Plain calls past the SDK: a client reads the same lines with the shortcut and without."""
+"""Plain requests past the SDK: a client reads the same lines with the shortcut and without, and the
+SDK is loaded for a client that says something else.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from orchestrator.frontends.server import Tell, ToolFront, build_low_level_server
-from orchestrator.frontends.shortcut import MAX_BRACKETS, read_plain_call
-from orchestrator.frontends.stdio import messages
+from orchestrator.frontends.sdk_lines import run_server
+from orchestrator.frontends.server import build_low_level_server
+from orchestrator.frontends.shortcut import MAX_BRACKETS, NAMES, read_plain_request
+from orchestrator.frontends.stdio import serve_lines
+from orchestrator.frontends.tool_front import Tell, ToolFront
 from orchestrator.frontends.tools import TOOLS
 from sandbox.sanitize import clean_json
 
@@ -25,10 +29,13 @@ CALL = {"name": "call_read", "arguments": {"tool": "a.b"}}
 
 @dataclass
 class Answerer:
-    """Answers the tools from a list, and keeps which way each call came."""
+    """Answers the tools from a list, and keeps which way each call came. `built` counts the SDK's
+    servers.
+    """
 
     given: Any = None
     ways: list[str] = field(default_factory=list)
+    built: int = 0
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -47,8 +54,12 @@ class Answerer:
                 self.ended.set()
         return self.given
 
-    async def answer_directly(self, name: str, arguments: Any, tell: Tell) -> Any:
+    async def answer_directly(self, name: str, arguments: Any, tell: Tell, follows: bool) -> Any:
         return await self.answer("shortcut", name, arguments, tell)
+
+    def build_server(self) -> Any:
+        self.built += 1
+        return build_low_level_server(TOOLS, SdkFront(self), "toolwright", lambda: "")
 
 
 class SdkFront(ToolFront):
@@ -59,6 +70,9 @@ class SdkFront(ToolFront):
 
     async def call_tool(self, name: str, arguments: Any, progress: Tell) -> Any:
         return clean_json(await self._answerer.answer("SDK", name, arguments, progress))
+
+    async def wait_for_forge(self, begun: Any) -> Any:
+        return begun
 
 
 @dataclass
@@ -74,8 +88,8 @@ class Client:
     async def read(self) -> Any:
         return json.loads(await self.reader.readline())
 
-    async def greet(self, version: str = "2025-11-25") -> None:
-        hello = {"protocolVersion": version, "capabilities": {}}
+    async def greet(self, version: str = "2025-11-25", **capabilities: Any) -> None:
+        hello = {"protocolVersion": version, "capabilities": capabilities}
         self.send("initialize", {**hello, "clientInfo": {"name": "t", "version": "1"}}, 0)
         assert (await self.read())["result"]["protocolVersion"] == version
         self.send("notifications/initialized", {})
@@ -84,13 +98,14 @@ class Client:
 @asynccontextmanager
 async def connected(answerer: Answerer, short: bool = True) -> AsyncIterator[Client]:
     ours, theirs = socket.socketpair()
-    server = build_low_level_server(TOOLS, SdkFront(answerer), "t", lambda: "")
 
     async def serve() -> None:
         reader, writer = await asyncio.open_connection(sock=theirs)
-        call = answerer.answer_directly if short else None
-        async with messages(reader, writer, call=call) as (inbound, outbound):
-            await server.run(inbound, outbound, server.create_initialization_options())
+        if short:
+            call, build = answerer.answer_directly, answerer.build_server
+            await serve_lines(reader, writer, call, lambda: "", build)
+        else:
+            await run_server(answerer.build_server(), reader, writer)
         writer.close()
 
     serving = asyncio.create_task(serve())
@@ -154,10 +169,14 @@ DEEP = "[" * MAX_BRACKETS + "]" * MAX_BRACKETS
     "message",
     [
         {**MESSAGE, "method": "tools/list"},
-        {**MESSAGE, "params": {**CALL, "name": "call_write", "arguments": {"x": "call_read"}}},
+        {**MESSAGE, "method": "tools/list", "params": {"cursor": "x"}},
+        {**MESSAGE, "method": "resources/list", "params": {}},
+        {**MESSAGE, "params": {**CALL, "name": "unknown"}},
+        {**MESSAGE, "params": {**CALL, "name": ["call_read"]}},
         {**MESSAGE, "params": {**CALL, "task": {"ttl": 1}}},
         {**MESSAGE, "params": {**CALL, "arguments": None}},
-        {**MESSAGE, "params": {"name": "call_read"}},
+        {**MESSAGE, "params": {"arguments": {}}},
+        {**MESSAGE, "params": []},
         {**MESSAGE, "params": {**CALL, "_meta": {"io.modelcontextprotocol/protocolVersion": "x"}}},
         {**MESSAGE, "params": {**CALL, "_meta": {"progressToken": True}}},
         {**MESSAGE, "params": {**CALL, "_meta": None}},
@@ -171,18 +190,18 @@ DEEP = "[" * MAX_BRACKETS + "]" * MAX_BRACKETS
     ],
 )
 def test_what_is_not_plain_is_left_to_the_sdk(message: Any) -> None:
-    assert read_plain_call(json.dumps(MESSAGE).encode()) is not None
-    assert read_plain_call(json.dumps(message).encode()) is None
+    assert read_plain_request(json.dumps(MESSAGE).encode()) is not None
+    assert read_plain_request(json.dumps(message).encode()) is None
 
 
 @pytest.mark.parametrize("line", [b'{"call_read"', b'"call_read" \xff', b'["call_read", NaN]'])
 def test_what_is_no_json_is_left_to_the_sdk(line: bytes) -> None:
-    assert read_plain_call(line) is None
+    assert read_plain_request(line) is None
 
 
 def test_integers_of_any_size_come_as_they_were_sent() -> None:
     asked = {**MESSAGE, "params": {**CALL, "arguments": {"n": 2**80}}}
-    call = read_plain_call(json.dumps(asked).encode())
+    call = read_plain_request(json.dumps(asked).encode())
     assert call is not None
     assert call.arguments == {"n": 2**80}
 
@@ -215,13 +234,17 @@ def test_a_cancelled_call_ends_and_has_no_answer(named: Any) -> None:
     asyncio.run(work())
 
 
+WAITING = {**CALL, "arguments": {"waits": True}}
+BEYOND = {"io.modelcontextprotocol/own": 1}
+"""Meta of a request that is left to the SDK."""
+
+
 def test_a_call_behind_a_request_of_the_sdk_goes_there_too() -> None:
     async def work() -> None:
         answerer = Answerer({"content": []})
         async with connected(answerer) as client:
             await client.greet()
-            waiting = {"name": "call_write", "arguments": {"waits": True}}
-            client.send("tools/call", waiting, 1)
+            client.send("tools/call", {**WAITING, "_meta": BEYOND}, 1)
             client.send("tools/call", CALL, 2)
             assert (await client.read())["id"] == 2
             client.send("notifications/cancelled", {"requestId": 1})
@@ -271,3 +294,73 @@ def test_nothing_invisible_reaches_a_client() -> None:
     assert ways == ["shortcut"]
     cleaned = {"content": [{"type": "text", "text": "ab"}], "structuredContent": {"k": ["x"]}}
     assert read[-1]["result"] == cleaned
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_each_tool_is_answered_as_the_sdk_would_and_without_it(name: str) -> None:
+    async def work(short: bool) -> list[Any]:
+        answerer = Answerer({"content": [TEXT]})
+        async with connected(answerer, short) as client:
+            await client.greet(roots={})
+            read = []
+            for number, params in enumerate(({"name": name, "arguments": {}}, {"name": name}), 1):
+                client.send("tools/call", params, number)
+                read.append(await client.read())
+        assert (answerer.ways, answerer.built) == (["shortcut" if short else "SDK"] * 2, not short)
+        return read
+
+    assert asyncio.run(work(True)) == asyncio.run(work(False))
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25"])
+@pytest.mark.parametrize("method", ["tools/list", "ping"])
+@pytest.mark.parametrize("params", [{}, {"_meta": {"progressToken": 1}}])
+def test_tools_are_listed_as_the_sdk_would_and_without_it(
+    method: str, params: Any, version: str
+) -> None:
+    async def work(short: bool) -> Any:
+        answerer = Answerer()
+        async with connected(answerer, short) as client:
+            await client.greet(version)
+            client.send(method, params, "l")
+            read = await client.read()
+        assert answerer.built == (not short)
+        return read
+
+    assert asyncio.run(work(True)) == asyncio.run(work(False))
+
+
+@pytest.mark.parametrize(("asks", "name"), [("elicitation", "call_write"), ("sampling", "forge")])
+def test_a_tool_that_may_ask_its_client_back_is_left_to_the_sdk(asks: str, name: str) -> None:
+    async def work() -> None:
+        answerer = Answerer({"content": []})
+        async with connected(answerer) as client:
+            await client.greet(**{asks: {}})
+            client.send("tools/call", CALL, 1)
+            assert (await client.read())["id"] == 1
+            client.send("tools/call", {"name": name, "arguments": {}}, 2)
+            assert (await client.read())["id"] == 2
+            client.send("tools/call", CALL, 3)
+            assert (await client.read())["id"] == 3
+        assert (answerer.ways, answerer.built) == (["shortcut", "SDK", "shortcut"], 1)
+
+    asyncio.run(work())
+
+
+def test_the_sdk_learns_of_its_client_when_it_is_loaded_and_greets_nobody_twice() -> None:
+    async def work() -> None:
+        answerer = Answerer({"content": []})
+        async with connected(answerer) as client:
+            await client.greet()
+            client.send("tools/call", WAITING, 1)
+            await answerer.begun.wait()
+            client.send("resources/list", {}, 2)
+            refused = await client.read()
+            assert (refused["id"], refused["error"]["code"]) == (2, -32601)
+            client.send("notifications/cancelled", {"requestId": 1})
+            await answerer.ended.wait()
+            client.send("tools/call", CALL, 3)
+            assert (await client.read())["id"] == 3
+        assert answerer.ways == ["shortcut", "shortcut"]
+
+    asyncio.run(work())

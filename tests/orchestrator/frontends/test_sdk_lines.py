@@ -11,7 +11,7 @@ import mcp.types as types
 import pytest
 from mcp.shared.message import SessionMessage
 
-from orchestrator.frontends.stdio import messages
+from orchestrator.frontends.sdk_lines import open_messages
 from sandbox.offload import INLINE_BYTES
 from tests.functional.threads import Threads
 
@@ -24,7 +24,7 @@ async def exchanged(*texts: str) -> tuple[list[Any], list[Any]]:
     reader, writer = await asyncio.open_connection(sock=ours, limit=16 * INLINE_BYTES)
     served = await asyncio.open_connection(sock=theirs, limit=16 * INLINE_BYTES)
     got, answered = [], []
-    async with messages(*served) as (inbound, outbound), inbound, outbound:
+    async with open_messages(*served) as (inbound, outbound), inbound, outbound:
         for number, text in enumerate(texts):
             asked = {"jsonrpc": "2.0", "id": number, "method": "m", "params": {"text": text}}
             writer.write(json.dumps(asked).encode() + b"\n")
@@ -63,7 +63,7 @@ def test_a_large_line_that_is_no_message_is_told_and_the_next_is_read() -> None:
         ours, theirs = socket.socketpair()
         _, writer = await asyncio.open_connection(sock=ours)
         served = await asyncio.open_connection(sock=theirs, limit=16 * INLINE_BYTES)
-        async with messages(*served) as (inbound, outbound), inbound, outbound:
+        async with open_messages(*served) as (inbound, outbound), inbound, outbound:
             asked = {"jsonrpc": "2.0", "id": 1, "method": "m"}
             writer.write(b'{"' + LARGE.encode() + b"\n" + json.dumps(asked).encode() + b"\n")
             assert isinstance(await inbound.receive(), ValueError)
