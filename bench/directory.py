@@ -35,7 +35,7 @@ from forge.directory.package import check_integrity
 from forge.directory.service import load_directory
 from forge.errors import ForgeError
 from forge.readers.document import parse_document
-from orchestrator.processes.memory import collect_rarely
+from orchestrator.processes.garbage import collect_rarely
 from sandbox.bundle.model import Bundle
 from sandbox.session.interface import Runner
 from sandbox.stages.prove import prove_bundle
