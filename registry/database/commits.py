@@ -18,9 +18,9 @@ from pathlib import Path
 
 PERIOD_SECONDS = 0.015
 """Between two questions while a commit may come."""
-REST_SECONDS = 0.1
+REST_SECONDS = 0.2
 """Between two questions while the log is not written to: for a commit whose flush took longer than
-BUSY_SECONDS, and in case that a write is not told after all. A fifth of what a kill grants.
+BUSY_SECONDS, and in case that a write is not told after all. A kill grants half a second.
 """
 BUSY_SECONDS = 0.5
 """How long after a write a commit may come."""
