@@ -209,7 +209,6 @@ class _PostingList:
     """The documents that have a stem, in rising order, and how strongly it counts in each."""
 
     slots: array[int]
-    """Of eight bytes, since numpy would convert others each time it selects by them."""
     worths: array[float]
 
     def get_worth(self, slot: int) -> float:
@@ -226,7 +225,7 @@ class _PostingList:
         return [(slot, worth) for slot, worth in looked_up if worth]
 
 
-_EMPTY = _PostingList(array(_INTEGERS), array(_FLOATS))
+_EMPTY = _PostingList(array("i"), array(_FLOATS))
 
 
 class _StemTable:
@@ -251,7 +250,7 @@ class _StemTable:
             for key, worth in zip(keys, values, strict=True):
                 found = self._find_list(key)
                 if found is _EMPTY:
-                    found = self._lists[key] = _PostingList(array(_INTEGERS), array(_FLOATS))
+                    found = self._lists[key] = _PostingList(array("i"), array(_FLOATS))
                 found.slots.append(slot)
                 found.worths.append(worth)
 
@@ -283,10 +282,8 @@ class _StemTable:
         if key not in self._places:
             return _EMPTY
         begin, end = self._places.pop(key)
-        slots, worths = (each[begin:end] for each in self._loaded)
-        found = self._lists[key] = _PostingList(
-            array(_INTEGERS, slots.astype("i8").tobytes()), array(_FLOATS, worths.tobytes())
-        )
+        slots, worths = (each[begin:end].tobytes() for each in self._loaded)
+        found = self._lists[key] = _PostingList(array("i", slots), array(_FLOATS, worths))
         return found
 
     def get_worth(self, stem: str, slot: int) -> float:
@@ -309,10 +306,9 @@ class _StemTable:
             worths = worths * _repeat(numpy, [term.weight * credit for _, credit in stems], sizes)
             wholes = [term.weight * (1.0 if credit >= weak else credit) for _, credit in stems]
             if len(stems) == 1:
-                # No slot comes twice, and this takes half as long as adding to a selection.
-                numpy.add.at(evidence, slots, worths)
+                evidence[slots] += worths
                 if covers:
-                    numpy.add.at(covered, slots, numpy.float32(wholes[0]))
+                    covered[slots] += wholes[0]
                 continue
             numpy.maximum.at(best, slots, worths)
             if covers:
@@ -335,7 +331,7 @@ class _StemTable:
     def _join_lists(self, lists: Sequence[_PostingList]) -> tuple[Any, Any]:
         """The slots and worths of several stems as two arrays, one stem after the other."""
         numpy = self._numpy
-        slots = numpy.frombuffer(b"".join([each.slots for each in lists]), numpy.int64)
+        slots = numpy.frombuffer(b"".join([each.slots for each in lists]), numpy.int32)
         return slots, numpy.frombuffer(b"".join([each.worths for each in lists]), numpy.float32)
 
     def add_up_slowly(self, terms: Sequence[WeighedTerm], weak: float) -> Sums:
@@ -436,7 +432,7 @@ def _repeat(numpy: Any, values: Sequence[float], counts: Sequence[int]) -> Any:
 
 
 def _view(numpy: Any, slots: array[int]) -> Any:
-    return numpy.frombuffer(slots, numpy.int64)
+    return numpy.frombuffer(slots, numpy.int32)
 
 
 def _list_sums(sums: Any, slots: Sequence[int]) -> list[float]:
