@@ -358,7 +358,6 @@ def _list_chores(
     yield watch_descriptions(app.drift, app.kill_switch)
     yield encode_tools(app.store, app.settings.semantic)
     watchdog = LoopWatchdog(partial(app.store.processes.record_stalls, app.process))
-    yield watchdog.watch()
     heads = HeadSigner(app.settings.heads)
     yield run_chores(
         app.store,

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.canonical import clean_text
+from registry.database.commits import CommitWait
 from registry.errors import RowNotFound
 from registry.models import Freeze, Process
 from sandbox.errors import Frozen
@@ -197,6 +198,10 @@ class SignalReader(Repository):
         See https://www.sqlite.org/pragma.html#pragma_data_version.
         """
         return int(self._database.query_row("PRAGMA data_version")[0])
+
+    def open_commit_wait(self) -> CommitWait:
+        """Says when it is worth reading the data version again. To be closed by the caller."""
+        return CommitWait(self._database.path)
 
     def granted(self) -> str:
         """A text that changes whenever a grant is added, edited or taken away; "" where there is

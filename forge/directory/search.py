@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from forge.directory.service import FIELDS, Directory, Field, Service, load_directory
@@ -67,7 +68,11 @@ _BEFORE_OWN = frozenset("his its my our their this your".split())
 """What stands behind one of these is the asker's own: no public service fits it by its words."""
 _BEFORE_THINGS = (_BEFORE_OWN - {"my"}) | frozenset("a an the".split())
 
-_COMPUTING_STEMS = frozenset(map(stem_word, COMPUTING))
+
+@cache
+def _list_computing_stems() -> frozenset[str]:
+    # At the first search: all languages of the stemmer are loaded with it, for 50 ms.
+    return frozenset(map(stem_word, COMPUTING))
 
 
 @dataclass(frozen=True)
@@ -206,7 +211,7 @@ def _is_computing(spoken: Sequence[str]) -> bool:
     words = [word.lower() for word in spoken[:MAX_WORDS]]
     at = next((n for n, word in enumerate(words) if word not in _OPENERS), 0)
     stem, after = stem_word(words[at]), words[at + 1] if at + 1 < len(words) else ""
-    return stem in _COMPUTING_STEMS or (words[at] in _CHECKING and after in _BEFORE_CLAIMS)
+    return stem in _list_computing_stems() or (words[at] in _CHECKING and after in _BEFORE_CLAIMS)
 
 
 def _is_abbreviation(word: str) -> bool:

@@ -27,6 +27,7 @@ from orchestrator.approvals.signing_key import open_key
 from orchestrator.approvals.text import is_invisible
 from orchestrator.cli.options import engine_option as engine_option
 from orchestrator.errors import OrchestratorError, PinNotGiven, WrongPin
+from orchestrator.processes.watchdog import WatchedLoop
 from orchestrator.settings import Settings
 from registry.errors import DiskUnusable, RegistryError
 from registry.secrets.signing import Signer
@@ -126,7 +127,8 @@ def report_errors(command: Callable[..., T]) -> Callable[..., T]:
 def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
     """Run a command's coroutine; Ctrl-C leaves with status 130."""
     try:
-        return asyncio.run(work)
+        with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+            return runner.run(work)
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

@@ -8,18 +8,20 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
+from registry.database.commits import CommitWait
 from registry.models import Freeze
 from registry.processes import SignalSnapshot
 from registry.store import Store
 from sandbox.killswitch import KillSwitch
 
 PERIOD_SECONDS = 0.015
+"""How often it is asked whether the event loop took up a change, and whether to stop."""
 Judge = Callable[[Freeze], Freeze]
 """From a freeze's row to the state that counts: `orchestrator.approvals.freezing.FreezeWatch`."""
 
 
 class Signals:
-    """A thread that polls the database and wakes the event loop on changes.
+    """A thread that asks the database for changes when there may be some, and wakes the event loop.
 
     On a freeze it engages the brake, and acknowledges the epoch once everything registered with the
     brake has run. `judge` says whether what the freeze's row says counts. `on_catalogue` is called
@@ -38,7 +40,7 @@ class Signals:
         self._judge = judge
         self._on_catalogue = on_catalogue
         self._loop = asyncio.get_running_loop()
-        self._stop = threading.Event()
+        self._stopped = threading.Event()
         self._changed = asyncio.Event()
         self._work = asyncio.Event()
         self._seen: SignalSnapshot | None = None
@@ -46,14 +48,21 @@ class Signals:
     @contextmanager
     def watch_signals(self) -> Iterator[None]:
         """Watch until the block ends. The present state is applied before the block begins."""
+        # Read first: a commit that comes between the two is seen as a change.
+        version = self._store.signals.read_data_version()
         self._apply_signals(self._store.signals.read_signals())
-        thread = threading.Thread(target=self._poll_database, name="pulse", daemon=True)
+        commits = self._store.signals.open_commit_wait()
+        thread = threading.Thread(
+            target=self._poll_database, args=(commits, version), name="pulse", daemon=True
+        )
         thread.start()
         try:
             yield
         finally:
-            self._stop.set()
+            self._stopped.set()
+            commits.stop()
             thread.join()
+            commits.close()
 
     async def wait_for_work(self, seconds: float) -> None:
         """Wait until a job or an approval may be ready to take up, at most `seconds`."""
@@ -75,9 +84,8 @@ class Signals:
             changed = self._changed
             yield
 
-    def _poll_database(self) -> None:
-        version = self._store.signals.read_data_version()
-        while not self._stop.wait(PERIOD_SECONDS):
+    def _poll_database(self, commits: CommitWait, version: int) -> None:
+        while commits.wait():
             current = self._store.signals.read_data_version()
             if current != version:
                 version = current
@@ -96,7 +104,7 @@ class Signals:
             self._loop.call_soon_threadsafe(on_loop)
         except RuntimeError:
             return
-        while not applied.wait(PERIOD_SECONDS) and not self._stop.is_set():
+        while not applied.wait(PERIOD_SECONDS) and not self._stopped.is_set():
             pass
 
     def _apply_signals(self, signals: SignalSnapshot) -> None:

@@ -9,6 +9,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -104,9 +105,14 @@ class SearchIndex(Repository):
         super().__init__(database, process)
         self._vectors = VectorIndex(database)
         self._lock = threading.Lock()
-        self._postings = Postings()
         self._seen = 0
         self.bands = Bands()
+
+    @cached_property
+    def _postings(self) -> Postings:
+        # Made under the lock, by the first search: numpy takes a tenth of a second to load, and
+        # most commands search nothing.
+        return Postings()
 
     def find_tools(self, task: str, k: int = 10) -> tuple[ToolMatch, ...]:
         """The matches of `route`."""

@@ -3,9 +3,9 @@
 The files that a person sees and edits lie there directly; the version that was proved lies in
 `history/<version>/` below it, so that an edit that fails its proofs takes nothing out of use.
 
-The store's transaction commits a version. Its files are staged beside the old ones and flushed
-before the transaction, and renamed into place after it; recovery after a crash finishes or undoes
-the installation by the digest that the store has.
+The store's transaction commits a version. Its files are staged below the same directory and
+flushed before the transaction, and renamed into place after it; recovery after a crash finishes
+or undoes the installation by the digest that the store has.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ from sandbox.bundle.report import StageReport
 from sandbox.errors import BundleInvalid
 
 STAGING, RETIRED = ".staging", ".retired"
+UNDER_WAY = ".installing"
+"""Below `servers/`, on its file system: what is staged or moved aside. It is empty but during an
+installation, so that nothing has to look through all servers for what a crash left.
+"""
 HISTORY, TESTS = "history", "tests"
 MAX_TEST_BYTES = 4 * 1024 * 1024
 LOCK = "catalogue"
@@ -72,8 +76,9 @@ def install_bundle(
     """
     servers = get_server_directory(home, bundle.name).parent
     servers.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (servers / UNDER_WAY).mkdir(mode=0o700, exist_ok=True)
     with lock_file(servers / LOCK), ExitStack() as undo:
-        staged = servers / f"{STAGING}-{bundle.name}-{secrets.token_hex(8)}"
+        staged = _name_leftover(servers / bundle.name, STAGING)
         undo.callback(shutil.rmtree, staged, ignore_errors=True)
         _stage_bundle(staged, bundle, reports, tests or {})
         registered = entries.publish(entry, reports, now=now, job=job)
@@ -163,12 +168,11 @@ def check_consistency(home: Path, entries: ServerTable) -> tuple[Inconsistency, 
     servers = home / "servers"
     registered = {entry.name: entry for entry in entries.find()}
     found = [problem for entry in registered.values() if (problem := _check_entry(home, entry))]
-    leftovers = _find_leftovers(home)
+    for path in _find_leftovers(home):
+        detail = "left by an interrupted installation; a restart settles it"
+        found.append(Inconsistency(path.name, "leftover", detail))
     for path in sorted(servers.iterdir()) if servers.is_dir() else ():
-        if path in leftovers:
-            detail = "left by an interrupted installation; a restart settles it"
-            found.append(Inconsistency(path.name, "leftover", detail))
-        elif path.name not in registered and not path.name.startswith("."):
+        if path.name not in registered and not path.name.startswith("."):
             detail = "there are files, but the store does not know the server"
             found.append(Inconsistency(path.name, "unregistered", detail))
     return tuple(found)
@@ -237,9 +241,9 @@ def _settle_server(home: Path, servers: ServerTable, name: str) -> None:
         )
         if staged is not None:
             if place.exists():
-                place.rename(_name_sibling(place, RETIRED))
+                place.rename(_name_leftover(place, RETIRED))
             staged.rename(place)
-            flush_directory(place.parent)
+            _flush_servers(place.parent)
     for retired in _find_leftovers(home, RETIRED, name):
         if place.exists():
             _move_to_history(retired, place / HISTORY)
@@ -247,8 +251,14 @@ def _settle_server(home: Path, servers: ServerTable, name: str) -> None:
             retired.rename(place)
     for path in _find_leftovers(home, STAGING, name):
         shutil.rmtree(path, ignore_errors=True)
-    if place.parent.is_dir():
-        flush_directory(place.parent)
+    _flush_servers(place.parent)
+
+
+def _flush_servers(servers: Path) -> None:
+    """Make renames between the servers and what is under way durable."""
+    for directory in (servers, servers / UNDER_WAY):
+        if directory.is_dir():
+            flush_directory(directory)
 
 
 def _get_registered_digest(servers: ServerTable, name: str) -> str:
@@ -282,7 +292,7 @@ def _move_to_history(retired: Path, history: Path) -> None:
         if _read_digest(proved) == bundle.compute_digest():
             # Moved aside whole, for `_settle_server` to delete: a half-deleted version must not
             # be kept.
-            proved.rename(_name_sibling(history.parent, STAGING))
+            proved.rename(_name_leftover(history.parent, STAGING))
         retired.rename(_find_free_path(history, str(bundle.version)))
     flush_directory(history)
 
@@ -292,12 +302,13 @@ def _find_free_path(folder: Path, name: str) -> Path:
     return path if not path.exists() else folder / f"{name}-{secrets.token_hex(4)}"
 
 
-def _name_sibling(place: Path, kind: str) -> Path:
-    return place.with_name(f"{kind}-{place.name}-{secrets.token_hex(8)}")
+def _name_leftover(place: Path, kind: str) -> Path:
+    """Where a version of the server whose directory is `place` is staged or moved aside."""
+    return place.parent / UNDER_WAY / f"{kind}-{place.name}-{secrets.token_hex(8)}"
 
 
 def _find_leftovers(home: Path, kind: str = "", name: str = "") -> tuple[Path, ...]:
     kinds = (kind,) if kind else (STAGING, RETIRED)
-    servers = home / "servers"
-    found = (path for one in kinds for path in sorted(servers.glob(f"{one}-{name or '*'}-*")))
+    under_way = home / "servers" / UNDER_WAY
+    found = (path for one in kinds for path in sorted(under_way.glob(f"{one}-{name or '*'}-*")))
     return tuple(path for path in found if _LEFTOVER.match(path.name))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import struct
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
-
-import dns.exception
-import dns.flags
-import dns.message
-import dns.rcode
-import dns.rdatatype
+from typing import TYPE_CHECKING, Any
 
 from sandbox.errors import UpstreamUnreachable
+
+if TYPE_CHECKING:
+    from dns.message import Message
 
 MAX_ANSWERS = 200
 TRIES, SECONDS = 2, 2.0
@@ -22,6 +21,14 @@ PORT = 53
 RESOLVERS = Path("/etc/resolv.conf")
 SYSTEM: tuple[tuple[str, int], ...] = ()
 """Stands for the name servers of this machine."""
+
+
+@cache
+def _load_library() -> Any:
+    # Loaded by name at the first query: it takes 60 ms, and few servers ask a name server.
+    for part in ("exception", "flags", "message", "rcode", "rdatatype"):
+        importlib.import_module(f"dns.{part}")
+    return importlib.import_module("dns")
 
 
 async def query_dns(
@@ -32,7 +39,7 @@ async def query_dns(
     UpstreamUnreachable.
     """
     places = list(servers) or [(each, PORT) for each in _list_name_servers()]
-    query = dns.message.make_query(name, kind, use_edns=True, payload=1232)
+    query = _load_library().message.make_query(name, kind, use_edns=True, payload=1232)
     reason = "this machine has no name server"
     for place in places[:TRIES]:
         try:
@@ -53,26 +60,26 @@ def _list_name_servers() -> list[str]:
     return [w[1] for w in words if len(w) > 1 and w[0] == "nameserver"] or ["127.0.0.1"]
 
 
-def parse_answer(query: dns.message.Message, wire: bytes, kind: str) -> dict[str, Any]:
+def parse_answer(query: Message, wire: bytes, kind: str) -> dict[str, Any]:
     """What `query_dns` returns, of a name server's answer in wire form. Raises ValueError."""
+    library = _load_library()
     try:
-        return _read_answer(query, dns.message.from_wire(wire), kind)
-    except (dns.exception.DNSException, struct.error, EOFError) as error:
+        return _read_answer(query, library.message.from_wire(wire), kind)
+    except (library.exception.DNSException, struct.error, EOFError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def _read_answer(
-    query: dns.message.Message, answer: dns.message.Message, kind: str
-) -> dict[str, Any]:
+def _read_answer(query: Message, answer: Message, kind: str) -> dict[str, Any]:
     if not query.is_response(answer):
         raise ValueError("the answer is to another question")
-    wanted = dns.rdatatype.from_text(kind)
+    library = _load_library()
+    wanted = library.rdatatype.from_text(kind)
     found = [rrset for rrset in answer.answer if rrset.rdtype == wanted]
     answers = sorted(record.to_text() for rrset in found for record in rrset)
     ttls = [rrset.ttl for rrset in found]
     return {
         "answers": answers[:MAX_ANSWERS],
-        "rcode": dns.rcode.to_text(answer.rcode()),
+        "rcode": library.rcode.to_text(answer.rcode()),
         "ttl": min(ttls) if ttls else None,
     }
 
@@ -81,7 +88,7 @@ async def _exchange_message(wire: bytes, place: tuple[str, int], seconds: float)
     """The answer in wire form, over TCP if the datagram was truncated. Raises OSError, EOFError."""
     async with asyncio.timeout(seconds):
         answer = await _query_udp(wire, place)
-    if len(answer) < 4 or not struct.unpack(">H", answer[2:4])[0] & dns.flags.TC:
+    if len(answer) < 4 or not struct.unpack(">H", answer[2:4])[0] & _load_library().flags.TC:
         return answer
     async with asyncio.timeout(seconds):
         return await _query_tcp(wire, place)

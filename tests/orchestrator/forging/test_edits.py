@@ -158,7 +158,7 @@ def test_an_installation_that_died_after_its_row_is_settled_and_is_no_edit(place
         raise InterruptedError
 
     rows.meanwhile = die
-    staged = place.home / "servers" / f"{files.STAGING}-one-{'0' * 16}"
+    staged = place.home / "servers" / files.UNDER_WAY / f"{files.STAGING}-one-{'0' * 16}"
     files._stage_bundle(staged, fresh, (), {})
     with pytest.raises(InterruptedError):
         rows.publish(build_entry(fresh, 2.0), (), now=2.0)

@@ -30,7 +30,7 @@ def put(home: Path, store: Store, made: Bundle) -> Entry:
 
 
 def leftovers(home: Path) -> list[str]:
-    return [path.name for path in (home / "servers").glob(".[sr]*")]
+    return [path.name for path in (home / "servers" / files.UNDER_WAY).glob("*")]
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_check_names_every_disagreement_and_changes_nothing(home: Path, store: S
     (servers / "edited" / "server.py").write_text("edited")
     (servers / "broken" / "tools.json").write_text("{")
     shutil.copytree(servers / "fine", servers / "stranger")
-    staging = servers / f".staging-fine-{'0' * 16}"
+    staging = servers / files.UNDER_WAY / f".staging-fine-{'0' * 16}"
     staging.mkdir()
     before = sorted(servers.rglob("*"))
     assert {(found.name, found.kind) for found in check_consistency(home, store.servers)} == {
@@ -158,7 +158,7 @@ def test_check_names_every_disagreement_and_changes_nothing(home: Path, store: S
 
 def test_recovery_touches_no_directory_that_it_did_not_make(home: Path, store: Store) -> None:
     put(home, store, bundle())
-    strange = home / "servers" / ".staging-..-x"
+    strange = home / "servers" / files.UNDER_WAY / ".staging-..-x"
     strange.mkdir()
     assert recover_installations(home, store.servers) == ()
     assert strange.exists()
@@ -277,7 +277,7 @@ def test_what_is_published_but_not_yet_in_place_can_already_be_loaded(
     put(home, store, bundle())
     newer = bundle(version=2)
     store.servers.publish(build_entry(newer, 2.0), now=2.0)
-    staged = home / "servers" / f"{files.STAGING}-dns-{'a' * 16}"
+    staged = home / "servers" / files.UNDER_WAY / f"{files.STAGING}-dns-{'a' * 16}"
     shutil.copytree(get_server_directory(home, "dns"), staged)
     for path in staged.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
