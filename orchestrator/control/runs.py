@@ -6,18 +6,20 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.approvals.settling import WAITS_FOR_YOU, name_state, name_step, present_to_person
 from orchestrator.control.answering import ShownQuestion, show_question
 from orchestrator.control.rooms.approvals import ShownNeed, show_need
+from orchestrator.control.rooms.calls import RefusedHost, show_refused_host
 from orchestrator.control.rooms.jobs import ShownState, show_state
 from orchestrator.control.rooms.place import Place, build_address
 from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.control.values import ShownAnswer, show_answer, show_compact
 from orchestrator.views import render_task_result
+from registry.errors import RowNotFound
 from registry.jobs.jobs import awaits_answer
 from registry.models import ENDED_JOBS, Job
 from registry.store import Store
@@ -57,7 +59,7 @@ class RunEvent:
 class RunEnd:
     """What a run came to, what it asks, or how it stands: one of these. `need` comes with
     what is told of it; `lacks_tool` is whether no tool fits; `approvals` leads to the write that
-    waits, "" where none does.
+    waits, "" where none does; `refused` is the host that it did not reach.
     """
 
     question: ShownQuestion | None = None
@@ -66,6 +68,7 @@ class RunEnd:
     lacks_tool: bool = False
     answer: ShownAnswer | None = None
     approvals: str = ""
+    refused: RefusedHost | None = None
 
 
 @dataclass(frozen=True)
@@ -87,20 +90,34 @@ class ShownRun:
     commands: tuple[str, ...]
 
 
-def view_runs(store: Store) -> tuple[ShownRun, ...]:
-    """The newest task runs, newest first. The first one and those that have not ended are open."""
+def view_runs(store: Store, allowed: Collection[str] = ()) -> tuple[ShownRun, ...]:
+    """The newest task runs, newest first, given the hosts that are `allowed` by now. The first one
+    and those that have not ended are open.
+    """
     runs = [job for job in store.jobs.find(limit=LOOKED_AT) if job.kind == "do"][:MAX_RUNS]
     return tuple(
         _show_run(
             present_to_person(job, store),
             store.model_usage.sum_for_job(job.id).cost,
+            _find_refused_host(job, store, allowed),
             is_first=number == 0,
         )
         for number, job in enumerate(runs)
     )
 
 
-def _show_run(job: Job, cost: float, *, is_first: bool) -> ShownRun:
+def _find_refused_host(job: Job, store: Store, allowed: Collection[str]) -> RefusedHost | None:
+    """The host that a step's call did not reach, the last one of a run that has ended."""
+    failed = (str(step.get("call")) for step in iterate_steps(job) if step.get("state") == "failed")
+    if job.state not in ENDED_JOBS or not (call := next(iter((*failed,)[::-1]), "")):
+        return None
+    try:
+        return show_refused_host(store.calls.get(call), allowed, job.id)
+    except RowNotFound:
+        return None
+
+
+def _show_run(job: Job, cost: float, refused: RefusedHost | None, *, is_first: bool) -> ShownRun:
     ended, steps = job.state in ENDED_JOBS, _list_steps(job)
     took = f", {job.updated - job.created:.1f} s" if ended else ""
     return ShownRun(
@@ -113,7 +130,7 @@ def _show_run(job: Job, cost: float, *, is_first: bool) -> ShownRun:
         ended,
         steps,
         () if steps else _list_events(job),
-        _show_end(job),
+        replace(_show_end(job), refused=refused),
         _list_commands(job) if ended else (),
     )
 

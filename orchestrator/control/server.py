@@ -117,7 +117,7 @@ class ControlPlane:
 
     def build_application(self) -> Starlette:
         console = PageConsole(self.settings, self.store, self._access)
-        trial = ToolTrial(self.settings, self.store)
+        trial = ToolTrial(self.settings, self.store, self._access)
         desk = GrantDesk(self.settings, self.store)
         answers = AnswerDesk(self.store, console.ensure_worker)
         readers = open_readers(self.settings, self.store)

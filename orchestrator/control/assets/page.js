@@ -195,6 +195,7 @@ document.addEventListener("click", async (event) => {
     return;
   }
   if (button.dataset.digest) body.digest = button.dataset.digest;
+  if (button.dataset.host) body.host = button.dataset.host;
   button.disabled = true;
   tell("…");
   try {

@@ -10,6 +10,7 @@ import pytest
 from orchestrator.control.arguments import list_arguments, read_fields
 from orchestrator.control.page import render_panels
 from orchestrator.control.rendering import PartRenderer
+from orchestrator.control.rooms.calls import show_refused_host
 from orchestrator.control.rooms.graph import MAX_DEPTH, compute_depths
 from orchestrator.control.rooms.place import Place
 from orchestrator.control.rooms.server_trust import build_curve, compute_shares
@@ -192,3 +193,15 @@ def test_the_graph_shows_hosts_and_called_tools_and_never_goes_round_in_circles(
     assert parts["graph"].count('class="edge"') == 7
     assert "made from dns@2" in parts["lineage"]
     assert parts["lineage"].count('class="edge branch"') == 1
+
+
+def test_a_call_of_the_form_that_was_refused_a_host_is_answered_with_a_button(store: Store) -> None:
+    refusal = {
+        "request": {"method": "GET", "url": "http://localhost:9/zones"},
+        "refusal": "not_allowed",
+        "reason": "a person can grant it with `toolwright source allow localhost:9`",
+    }
+    call = invocation("c1", "not_allowed", exchanges=(refusal,))
+    html = PartRenderer().render("calls", "refused_host", show_refused_host(call, (), "tried"))
+    assert re.search(r'type="button" data-post="/hosts"[^>]* data-host="localhost:9"', html)
+    assert show_refused_host(invocation("c2", "upstream"), (), "tried") is None
