@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.control.access import ControlAccess
-from orchestrator.control.arguments import read_fields
+from orchestrator.control.arguments import read_opened
 from orchestrator.control.commands import run_command
 from orchestrator.control.middleware import read_body
 from orchestrator.control.rendering import PartRenderer, Viewer
@@ -97,7 +97,7 @@ def read_arguments(schema: Any, body: Mapping[str, Any]) -> tuple[dict[str, Any]
         return (value, "") if isinstance(value, dict) else ({}, OBJECT)
     if not isinstance(fields, dict):
         return {}, OBJECT
-    values, problems = read_fields(schema, fields)
+    values, problems = read_opened(schema, fields)
     return values, "; ".join(f"{each.where[:80]}: {each.reason}" for each in problems)
 
 

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.control.arguments import list_arguments, read_fields
+from orchestrator.control.arguments import (
+    MAX_OPENED,
+    list_arguments,
+    open_arguments,
+    read_fields,
+    read_opened,
+)
 from orchestrator.control.page import render_panels
 from orchestrator.control.rendering import PartRenderer
 from orchestrator.control.rooms.calls import show_refused_host
@@ -87,6 +93,116 @@ def test_all_arguments_can_be_given_as_one_object_and_nothing_else() -> None:
     )
     for body in ({"whole": "[1]"}, {"whole": "{"}, {"fields": [1]}):
         assert read_arguments(SCHEMA, body)[1].startswith("The arguments are no JSON object")
+
+
+PLANT = {
+    "type": "object",
+    "required": ["name"],
+    "example": {"name": "Fern"},
+    "properties": {
+        "watered": {"type": "boolean"},
+        "name": {"type": ["string", "null"], "description": "What it is called."},
+        "kind": {"enum": ["tree", "herb"]},
+        "place": {
+            "type": "object",
+            "required": ["bed"],
+            "properties": {"bed": {"type": "string"}, "row": {"type": "integer"}},
+        },
+        "tags": {"type": "array"},
+    },
+}
+
+
+def with_body(body: object, required: bool = True) -> dict[str, object]:
+    properties = {"id": {"type": "integer"}, "body": body}
+    named = ["id", "body"] if required else ["id"]
+    return {"type": "object", "properties": properties, "required": named}
+
+
+def test_the_fields_of_a_body_are_fields_of_the_form() -> None:
+    opened = open_arguments(with_body(PLANT))
+    assert [(each.name, each.label, each.required) for each in opened] == [
+        ("id", "id", True),
+        ("body.name", "name", True),
+        ("body.watered", "watered", False),
+        ("body.kind", "kind", False),
+        ("body.place.bed", "place.bed", False),
+        ("body.place.row", "place.row", False),
+        ("body.tags", "tags", False),
+        ("body", "body: other fields", False),
+    ]
+    name, kind = (next(e for e in opened if e.label == label) for label in ("name", "kind"))
+    assert (name.sample, name.description) == ("Fern", "What it is called.")
+    assert kind.choices == ('"tree"', '"herb"')
+
+
+def test_fields_of_a_body_become_the_body_with_what_was_typed_beside_them() -> None:
+    schema = with_body(PLANT)
+    typed = {"id": "7", "body.name": "12", "body.place.row": "3", "body.tags": '["a"]'}
+    rest = '{"soil": "clay", "place": {"hill": true}}'
+    assert read_opened(schema, {**typed, "body": rest}) == (
+        {
+            "id": 7,
+            "body": {
+                "soil": "clay",
+                "place": {"hill": True, "row": 3},
+                "name": "12",
+                "tags": ["a"],
+            },
+        },
+        (),
+    )
+    assert read_opened(schema, {"id": "7"}) == ({"id": 7, "body": {}}, ())
+    assert read_opened(with_body(PLANT, required=False), {"id": "7"}) == ({"id": 7}, ())
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"body.name": "x", "body": '{"name": "y"}'}, "body.name"),
+        ({"body.place.row": "1", "body": '{"place": 7}'}, "body.place.row"),
+        ({"body.place.row": "one"}, "body.place.row"),
+        ({"body.watered": "maybe"}, "body.watered"),
+        ({"body": "[1]"}, "body"),
+        ({"body.soil": "clay"}, "body.soil"),
+    ],
+)
+def test_a_field_of_a_body_that_cannot_be_taken_is_a_located_problem(
+    fields: dict[str, object], where: str
+) -> None:
+    assert [each.where for each in read_opened(with_body(PLANT), fields)[1]] == [where]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"type": "object"},
+        {"type": "array", "items": PLANT},
+        {"oneOf": [PLANT, {**PLANT, "required": []}]},
+        {"type": ["object", "string"], "properties": {"a": {}}},
+        {"type": "object", "properties": {f"p{n}": {} for n in range(500)}},
+        {"type": "object", "properties": {}},
+    ],
+)
+def test_a_body_that_is_no_one_object_is_typed_as_json(body: object) -> None:
+    assert [each.name for each in open_arguments(with_body(body))] == ["id", "body"]
+
+
+def test_a_body_whose_fields_would_be_called_like_an_argument_is_typed_as_json() -> None:
+    schema = with_body(PLANT)
+    schema["properties"] = {"body.name": {"type": "string"}, "body": PLANT}
+    assert [each.name for each in open_arguments(schema)] == ["body", "body.name"]
+
+
+def test_of_a_large_body_the_first_fields_are_opened_and_the_others_named() -> None:
+    properties = {f"p{number}": {"type": "string"} for number in range(MAX_OPENED + 2)}
+    whole = {"type": "object", "properties": properties, "additionalProperties": False}
+    *opened, rest = open_arguments(with_body(whole))
+    assert len(opened) == MAX_OPENED + 1
+    assert f"p{MAX_OPENED}, p{MAX_OPENED + 1}" in rest.description
+    closed = {**whole, "properties": {"a": {"type": "string"}, "id": {}}}
+    labels = [each.label for each in open_arguments(with_body(closed))]
+    assert labels == ["id", "a", "body.id"]
 
 
 def test_a_server_cannot_say_that_its_answer_waits_for_a_person_or_where_a_link_leads() -> None:
