@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.environment import TemplateModule
 from markupsafe import Markup
 
+from orchestrator.control.clicks import name_clicks
 from orchestrator.control.logins import LoginSession
 from orchestrator.control.texts import format_date
 
@@ -28,6 +29,7 @@ def _build_environment() -> Environment:
     )
     environment.filters["date"] = format_date
     environment.filters["class_name"] = name_class
+    environment.filters["name_clicks"] = name_clicks
     # Of pages that have no parts.
     environment.globals.update(sign=None, title="", plain=None)
     return environment

@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestrator.approvals.settling import WAITS_FOR_YOU, name_state, name_step, present_to_person
 from orchestrator.control.answering import ShownQuestion, show_question
+from orchestrator.control.clicks import SuggestedService, name_clicks, split_services
 from orchestrator.control.rooms.approvals import ShownNeed, show_need
 from orchestrator.control.rooms.calls import RefusedHost, show_refused_host
 from orchestrator.control.rooms.jobs import ShownState, show_state
@@ -32,6 +33,8 @@ MAX_STATE = 40
 ARGUMENTS = 200
 MAX_COMMAND = 2_000
 ANSWER_LETTERS = 4_000
+UNANSWERED = "It asked something and ended before it was answered. Do it again to answer."
+CANCELLED = "It was cancelled."
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class RunEvent:
 @dataclass(frozen=True)
 class RunEnd:
     """What a run came to, what it asks, or how it stands: one of these. `need` comes with
-    what is told of it; `lacks_tool` is whether no tool fits; `approvals` leads to the write that
+    what is told of it; `lacks_tool` is whether no tool fits, `services` are then public APIs that
+    may, and `make` leads to where a server is made; `approvals` leads to the write that
     waits, "" where none does; `refused` is the host that it did not reach.
     """
 
@@ -66,6 +70,8 @@ class RunEnd:
     told: ShownText | str = ""
     need: ShownNeed | None = None
     lacks_tool: bool = False
+    services: tuple[SuggestedService, ...] = ()
+    make: str = build_address("servers")
     answer: ShownAnswer | None = None
     approvals: str = ""
     refused: RefusedHost | None = None
@@ -99,6 +105,7 @@ def view_runs(store: Store, allowed: Collection[str] = ()) -> tuple[ShownRun, ..
         _show_run(
             present_to_person(job, store),
             store.model_usage.sum_for_job(job.id).cost,
+            store,
             _find_refused_host(job, store, allowed),
             is_first=number == 0,
         )
@@ -117,7 +124,9 @@ def _find_refused_host(job: Job, store: Store, allowed: Collection[str]) -> Refu
         return None
 
 
-def _show_run(job: Job, cost: float, refused: RefusedHost | None, *, is_first: bool) -> ShownRun:
+def _show_run(
+    job: Job, cost: float, store: Store, refused: RefusedHost | None, *, is_first: bool
+) -> ShownRun:
     ended, steps = job.state in ENDED_JOBS, _list_steps(job)
     took = f", {job.updated - job.created:.1f} s" if ended else ""
     return ShownRun(
@@ -130,7 +139,7 @@ def _show_run(job: Job, cost: float, refused: RefusedHost | None, *, is_first: b
         ended,
         steps,
         () if steps else _list_events(job),
-        replace(_show_end(job), refused=refused),
+        replace(_show_end(job, store), refused=refused),
         _list_commands(job) if ended else (),
     )
 
@@ -163,7 +172,7 @@ def _list_commands(job: Job) -> tuple[str, ...]:
 
 
 def _list_events(job: Job) -> tuple[RunEvent, ...]:
-    if awaits_answer(job):
+    if awaits_answer(job) or job.state == "cancelled":
         # Its last event is the question, which stands in the form.
         return ()
     return tuple(
@@ -188,20 +197,44 @@ def _show_step(step: Mapping[str, Any]) -> RunStep:
     )
 
 
-def _show_end(job: Job) -> RunEnd:
+def _show_end(job: Job, store: Store) -> RunEnd:
     if awaits_answer(job):
-        return RunEnd(question=show_question(job))
-    if job.state != "done" or not isinstance(job.result, Mapping):
-        return RunEnd(told=cut_text(job.message), need=show_need(job))
+        return RunEnd(question=show_question(job, store=store))
+    if not isinstance(job.result, Mapping) or job.state != "done":
+        return _show_standing(job)
+    if job.result.get("state") == "asking":
+        return RunEnd(told=UNANSWERED)
     if _is_without_tool(job.result):
-        return RunEnd(lacks_tool=True)
-    told = render_task_result(job.result, to_person=True)
+        _, services = split_services(map(str, job.result.get("services") or ()))
+        return RunEnd(lacks_tool=True, services=services)
+    told = _name_clicks(render_task_result(job.result, to_person=True), job.result)
     answer = show_answer(told, f"run-{job.id}", ANSWER_LETTERS)
     waits = name_state(job) == WAITS_FOR_YOU
     return RunEnd(answer=answer, approvals=build_address("approvals") if waits else "")
 
 
+def _show_standing(job: Job) -> RunEnd:
+    """How a run stands that came to nothing yet, or never did."""
+    if job.state == "cancelled":
+        return RunEnd(told=CANCELLED)
+    need = show_need(job) if job.state not in ENDED_JOBS else None
+    # What is needed stands with its button, without the command that allows it.
+    return RunEnd(told=cut_text(job.message if need is None else ""), need=need)
+
+
+def _name_clicks(told: dict[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run came to, with what to press on the page. What an API answered is as it was."""
+    answered = result.get("state") in ("called", "answered") and not told.get("isError")
+    content = list(told.get("content") or ())
+    # The note of a tool that was given up is the last text.
+    first = 0 if not answered else len(content) - bool(result.get("given_up"))
+    for number, each in enumerate(content[first:], first):
+        if isinstance(each.get("text"), str):
+            content[number] = {**each, "text": name_clicks(each["text"])}
+    return {**told, "content": content}
+
+
 def _is_without_tool(result: Mapping[str, Any]) -> bool:
     """Whether a run ended because no registered tool, and no known API, fits its task."""
-    offered = any(result.get(name) for name in ("candidates", "services", "steps", "nothing"))
+    offered = any(result.get(name) for name in ("candidates", "steps", "nothing"))
     return result.get("state") == "suggested" and not offered

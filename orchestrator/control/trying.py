@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from orchestrator.control.access import ControlAccess
 from orchestrator.control.arguments import read_opened
+from orchestrator.control.clicks import name_clicks
 from orchestrator.control.commands import run_command
 from orchestrator.control.middleware import read_body
 from orchestrator.control.rendering import PartRenderer, Viewer
@@ -123,7 +124,7 @@ def describe_answer(said: Mapping[str, Any]) -> dict[str, Any]:
         told = "Nothing was sent: the request waits for your yes under Approvals."
         link = {"href": build_address("approvals"), "label": "Look at the request"}
         return {"told": told, "text": "", "link": link, "approval": value.get("approval", "")}
-    return {"told": "The call was refused.", "failed": True, "text": text}
+    return {"told": "The call was refused.", "failed": True, "text": name_clicks(text)}
 
 
 def _get_own_meta(said: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -45,8 +45,11 @@ function remember(part) {
     const folded = active.tagName === "SUMMARY" ? active.parentElement.id : "";
     focus = { id: active.id, folded, href: active.getAttribute("href") };
   }
+  // The page opens and closes the others, such as a run that has ended.
   const opened = new Map(
-    [...part.querySelectorAll("details[id]")].map((each) => [each.id, each.open]),
+    [...part.querySelectorAll("details[id]")]
+      .filter((each) => each.dataset.chosen || String(each.open) !== each.dataset.begun)
+      .map((each) => [each.id, each.open]),
   );
   const reasons = new Map(
     [...part.querySelectorAll("[data-reason]")].map((each) => [each.id, each.value]),
@@ -64,7 +67,10 @@ function restore(part, { forms, focus, opened, reasons }) {
     }
   }
   for (const element of part.querySelectorAll("details[id]")) {
-    if (opened.has(element.id)) element.open = opened.get(element.id);
+    element.dataset.begun = String(element.open);
+    if (!opened.has(element.id)) continue;
+    element.dataset.chosen = "yes";
+    element.open = opened.get(element.id);
   }
   for (const input of part.querySelectorAll("[data-reason]")) {
     input.value = reasons.get(input.id) || "";
@@ -194,8 +200,9 @@ document.addEventListener("click", async (event) => {
     byId("pin").focus();
     return;
   }
-  if (button.dataset.digest) body.digest = button.dataset.digest;
-  if (button.dataset.host) body.host = button.dataset.host;
+  for (const name of ["digest", "host", "source"]) {
+    if (button.dataset[name]) body[name] = button.dataset[name];
+  }
   button.disabled = true;
   tell("…");
   try {
@@ -215,13 +222,15 @@ function collect(form, pressed) {
   const fields = {};
   for (const input of form.elements) {
     if (input.type === "radio" && !input.checked) continue;
-    if (input.tagName === "BUTTON" && input !== pressed) continue;
+    if (input.tagName === "BUTTON") continue;
     if (input.dataset.field) {
       if (input.value !== "") fields[input.dataset.field] = input.value;
     } else if (input.name) {
       body[input.name] = input.value;
     }
   }
+  // The button that was pressed goes before a field of the same name.
+  if (pressed?.name) body[pressed.name] = pressed.value;
   if (Object.keys(fields).length) body.fields = fields;
   if (form.dataset.digest) body.digest = form.dataset.digest;
   return body;
@@ -272,6 +281,9 @@ document.addEventListener("submit", async (event) => {
     }
   }
   button.disabled = true;
+  // Who answers a run wants to see what comes of it.
+  const run = form.closest("details[id]");
+  if (run) run.dataset.chosen = "yes";
   output.className = "";
   output.textContent = "…";
   try {

@@ -25,9 +25,9 @@ from orchestrator.control.answering import ShownQuestion, show_question
 from orchestrator.control.rooms.jobs import describe_job, find_jobs
 from orchestrator.control.texts import ShownText, cut_text, format_date, show_line
 from registry.approvals.rules import ApprovalRule, Condition, RuleTable
+from registry.errors import RowNotFound
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.jobs import awaits_answer
-from registry.errors import RowNotFound
 from registry.models import Approval, Job, RegisteredTool
 from registry.needs import OrderNeed
 from registry.store import Store
@@ -183,7 +183,7 @@ def view_waiting(store: Store) -> Waiting:
     return Waiting(
         tuple(show_approval(store, each) for each in store.approvals.find("pending")),
         tuple(cut_text(str(damaged)) for damaged in store.approvals.find_damaged()),
-        tuple(map(_show_job, find_waiting_jobs(store))),
+        tuple(_show_job(store, job) for job in find_waiting_jobs(store)),
         tuple(
             UnsentWrite(name_tool(each), cut_text(render_unsent_line(each, freeze, now)))
             for each in store.approvals.find("approved")
@@ -316,8 +316,8 @@ def _explain_always(approval: Approval) -> str:
     return told if len(told) <= MAX_SENTENCE else ""
 
 
-def _show_job(job: Job) -> WaitingJob:
-    asks = awaits_answer(job)
+def _show_job(store: Store, job: Job) -> WaitingJob:
+    asks, need = awaits_answer(job), show_need(job)
     return WaitingJob(
         job.id,
         cut_text(f"{job.kind} {job.id}"),
@@ -325,9 +325,10 @@ def _show_job(job: Job) -> WaitingJob:
         cut_text("A task asks you" if asks else f"A job waits: {job.kind}"),
         job.created,
         describe_job(job),
-        cut_text("" if asks else job.message),
-        show_question(job, "waits"),
-        show_need(job),
+        # What is needed stands below with its button, without the command that allows it.
+        cut_text("" if asks or need else job.message),
+        show_question(job, "waits", store),
+        need,
     )
 
 

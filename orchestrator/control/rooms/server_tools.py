@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.control.arguments import open_arguments
-from orchestrator.control.asking import explain_asking, explain_press, read_asking
+from orchestrator.control.asking import explain_asking, explain_press, name_press, read_asking
 from orchestrator.control.rooms.calls import CallLine, list_calls
 from orchestrator.control.rooms.fields import FormField, build_field
 from orchestrator.control.rooms.place import Place
@@ -155,9 +155,8 @@ def view_try_form(store: Store, place: Place) -> TryForm:
     fields = tuple(map(build_field, open_arguments(tool.definition.get("inputSchema"))))
     shown = max(SHOWN_FIELDS, sum(each.required for each in fields))
     path = f"/servers/{entry.name}/tools/{tool.name}/call"
-    word = "Call it" if tool.access == "read" else "Prepare the request"
-    told = explain_press(read_asking(store, entry.name, tool, time.time()))
-    return TryForm(path, fields[:shown], fields[shown:], word, told)
+    facts = read_asking(store, entry.name, tool, time.time())
+    return TryForm(path, fields[:shown], fields[shown:], name_press(facts), explain_press(facts))
 
 
 def view_schema(store: Store, place: Place) -> ShownText:
