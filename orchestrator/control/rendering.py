@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from orchestrator.control.clicks import name_clicks
 from orchestrator.control.logins import LoginSession
-from orchestrator.control.texts import format_date
+from orchestrator.control.texts import format_clock, format_date
 
 
 def _build_environment() -> Environment:
@@ -28,6 +28,7 @@ def _build_environment() -> Environment:
         auto_reload=False,
     )
     environment.filters["date"] = format_date
+    environment.filters["clock"] = format_clock
     environment.filters["class_name"] = name_class
     environment.filters["name_clicks"] = name_clicks
     # Of pages that have no parts.

@@ -113,11 +113,22 @@ function ago(seconds) {
   return seconds < -0.5 ? `in ${told}` : `${told} ago`;
 }
 
+// The time of day, with the day where it is another one.
+function clock(moment, now) {
+  const time = `${moment.getHours()}:${String(moment.getMinutes()).padStart(2, "0")}`;
+  if (moment.toDateString() === now.toDateString()) return time;
+  return `${moment.toLocaleDateString("en", { day: "numeric", month: "short" })} ${time}`;
+}
+
 function tick() {
   const now = Date.now() / 1000;
   for (const element of document.querySelectorAll("time[data-at]")) {
     const text = ago(now - Number(element.dataset.at));
     if (!element.title) element.title = element.textContent;
+    if (element.textContent !== text) element.textContent = text;
+  }
+  for (const element of document.querySelectorAll("time[data-clock]")) {
+    const text = clock(new Date(1000 * Number(element.dataset.clock)), new Date());
     if (element.textContent !== text) element.textContent = text;
   }
 }

@@ -176,7 +176,7 @@ def build_curve(
     failures = [number for number, each in enumerate(counted) if each.fault == "server"]
     told = f"Share of right calls among the last {WINDOW}, now {shares[-1]:.0%}"
     curve = draw_share_curve(
-        shares, failures, (*versions, *held), (level / 100 for level in LEVELS), told
+        shares, failures, (*versions, *held), (level / 100 for level in LEVELS), told, starts
     )
     keys = (
         ("tick", "failure", len(failures)),

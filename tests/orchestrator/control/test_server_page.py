@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -14,10 +15,12 @@ from orchestrator.control.arguments import (
     read_fields,
     read_opened,
 )
+from orchestrator.control.charts import draw_share_curve
 from orchestrator.control.page import render_panels
 from orchestrator.control.rendering import PartRenderer
 from orchestrator.control.rooms.calls import show_refused_host
 from orchestrator.control.rooms.graph import MAX_DEPTH, compute_depths
+from orchestrator.control.rooms.home import view_day
 from orchestrator.control.rooms.place import Place
 from orchestrator.control.rooms.server_trust import build_curve, compute_shares
 from orchestrator.control.rooms.server_versions import (
@@ -239,6 +242,32 @@ def test_the_curve_is_the_share_of_right_calls_among_the_last_fifty() -> None:
     assert (html.count('class="mark version"'), html.count('class="mark held"')) == (1, 1)
     assert html.count('class="tick" d=') == 10
     assert build_curve(outcomes[:1], []) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "times"),
+    [
+        (0, ()),
+        (1, ()),
+        (2, (0.0, 1.0)),
+        (4, (0.0, 1.0, 2.0, 3.0)),
+        (101, (0.0, 25.0, 50.0, 75.0, 100.0)),
+    ],
+)
+def test_below_a_curve_stand_the_times_of_its_calls(count: int, times: tuple[float, ...]) -> None:
+    moments = [float(number) for number in range(count)]
+    assert draw_share_curve([1.0] * count, (), (), (), "", moments).times == times
+
+
+def test_below_the_calls_by_the_hour_stand_hours(store: Store) -> None:
+    fill_store(store, 9)
+    day = view_day(store, time.time())
+    assert day.chart is not None
+    first, *_, last = day.chart.times
+    assert (len(day.chart.times), last - first, first % 3600) == (5, 24 * 3600, 0)
+    html = PartRenderer().render("home", "day", day)
+    shown = time.strftime("%m-%d %H:%M UTC", time.gmtime(last))
+    assert f'<time data-clock="{last:.0f}">{shown}</time>' in html
 
 
 def test_outcomes_of_a_server_are_its_ended_calls_oldest_first(store: Store) -> None:
