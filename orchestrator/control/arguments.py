@@ -86,6 +86,8 @@ def _read_argument(name: str, schema: Any, required: bool, root: Mapping[str, An
     lists = (part["enum"] for part in parts if isinstance(part.get("enum"), list))
     choices: list[Any] = next(lists, [])
     sample = next((each for each in map(_find_sample, parts) if each is not None), "")
+    if sample == "" and not choices:
+        sample = _make_sample(types, parts, root)
     return FormArgument(
         name,
         types,
@@ -100,6 +102,32 @@ def _find_sample(schema: Mapping[str, Any]) -> Any:
     listed = schema.get("examples")
     shown = (schema.get("example"), *(listed[:1] if isinstance(listed, list) else ()))
     return next((each for each in (*shown, schema.get("default")) if each is not None), None)
+
+
+def _make_sample(
+    types: frozenset[str], parts: Iterable[Mapping[str, Any]], root: Mapping[str, Any]
+) -> Any:
+    """What a list or an object looks like, for who has not seen JSON; "" for anything else."""
+    kinds = types - {"null"}
+    if kinds == {"object"}:
+        return {"name": "value"}
+    if kinds != {"array"}:
+        return ""
+    items = [inner for part in parts for inner in _list_parts(part.get("items"), root, 2)]
+    shown = next((each for each in map(_find_sample, items) if each is not None), None)
+    if shown is not None:
+        return [shown]
+    of = frozenset[str]().union(*map(declared_types, items)) - {"null"}
+    return next((sample for kind, sample in _ITEMS if kind in of), "")
+
+
+_ITEMS: tuple[tuple[str, list[Any]], ...] = (
+    ("string", ["one", "two"]),
+    ("integer", [1, 2]),
+    ("number", [1, 2]),
+    ("object", [{}]),
+)
+"""Lists, by what they hold."""
 
 
 def _list_parts(schema: Any, root: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:

@@ -38,7 +38,7 @@ def build_field(argument: FormArgument) -> FormField:
         cut_text(argument.label or argument.name, 80),
         cut_text(render_types(argument.types), MAX_KIND),
         cut_text(argument.description, MAX_DESCRIPTION),
-        cut_text(argument.sample or _hint_json(argument), MAX_SAMPLE),
+        cut_text(argument.sample, MAX_SAMPLE),
         argument.required,
         "select" if choices else _choose_input(argument),
         tuple((text, cut_text(text.strip(_QUOTE), MAX_OPTION)) for text in choices),
@@ -50,14 +50,6 @@ def _choose_input(argument: FormArgument) -> Literal["textarea", "decimal", "tex
     if argument.types & {"object", "array"}:
         return "textarea"
     return "decimal" if argument.types and argument.types <= _NUMERIC else "text"
-
-
-def _hint_json(argument: FormArgument) -> str:
-    """What a list or an object looks like, for who has not seen JSON."""
-    if argument.choices:
-        return ""
-    kinds = argument.types - {"null"}
-    return "[1, 2]" if kinds == {"array"} else '{"name": "value"}' if kinds == {"object"} else ""
 
 
 _NUMERIC = frozenset({"integer", "number", "null"})

@@ -139,6 +139,24 @@ def test_the_fields_of_a_body_are_fields_of_the_form() -> None:
     assert kind.choices == ('"tree"', '"herb"')
 
 
+@pytest.mark.parametrize(
+    ("schema", "sample"),
+    [
+        ({"type": "array", "items": {"type": "string"}}, '["one", "two"]'),
+        ({"type": ["array", "null"], "items": {"type": "integer"}}, "[1, 2]"),
+        ({"type": "array", "items": {"type": "string", "examples": ["fern"]}}, '["fern"]'),
+        ({"type": "array"}, ""),
+        ({"type": "object"}, '{"name": "value"}'),
+        ({"type": "string", "examples": ["fern", 1]}, "fern"),
+        ({"type": "integer", "default": 0}, "0"),
+        ({"type": "string"}, ""),
+    ],
+)
+def test_a_field_has_an_example_of_what_is_typed_there(schema: object, sample: str) -> None:
+    (argument,) = list_arguments({"properties": {"a": schema}})
+    assert argument.sample == sample
+
+
 def test_fields_of_a_body_become_the_body_with_what_was_typed_beside_them() -> None:
     schema = with_body(PLANT)
     typed = {"id": "7", "body.name": "12", "body.place.row": "3", "body.tags": '["a"]'}
