@@ -23,6 +23,7 @@ from orchestrator.control.rooms.fields import FormField, build_field
 from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.control.values import ShownData, show_data
 from orchestrator.errors import OrchestratorError
+from orchestrator.job_requests import check_address
 from orchestrator.results.references import has_references
 from registry.errors import RowNotFound
 from registry.jobs.jobs import awaits_answer
@@ -132,6 +133,7 @@ class AnswerDesk:
         if not (awaits_answer(job) and isinstance(need, AnswerNeed)):
             raise OrchestratorError(f"this task asks nothing: it is {job.state}.")
         answer = read_answer(job, need, body)
+        check_address(answer.get("source", ""))
         problem = get_checker(need.schema).find_problem(answer)
         if problem is not None:
             raise OrchestratorError(f"{problem.where.strip('/') or 'answer'}: {problem.reason}")
