@@ -204,8 +204,7 @@ def _open_object(
     if argument.types - {"null"} != {"object"} or not objects or (chosen and len(objects) > 1):
         return []
     properties = {str(name): each for one in objects for name, each in one["properties"].items()}
-    lists = [one["required"] for one in objects if isinstance(one.get("required"), list)]
-    needed = {name for listed in lists for name in listed if isinstance(name, str)}
+    needed = {name for one in objects for name in _list_required(one)}
     if not 0 < len(properties) <= most:
         return []
     path = argument.path or (argument.name,)
@@ -223,6 +222,20 @@ def _open_object(
         inner = _open_object(each, part, root, SMALL) if len(path) == 1 else []
         opened += inner or [each]
     return sorted(opened, key=lambda each: not each.required)
+
+
+def _list_required(schema: Mapping[str, Any]) -> list[str]:
+    """The names that a schema requires, also where it is softened (`soften_arguments`): then they
+    are the first of two alternatives, the second of which takes anything.
+    """
+    parts: list[Any] = [schema]
+    match schema.get("anyOf"):
+        case [claimed, {**rest}] if not rest:
+            parts.append(claimed)
+    lists = [part.get("required") for part in parts if isinstance(part, Mapping)]
+    return [
+        name for each in lists if isinstance(each, list) for name in each if isinstance(name, str)
+    ]
 
 
 def _takes_more(schema: Any, root: Mapping[str, Any]) -> bool:

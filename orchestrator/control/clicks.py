@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from orchestrator.control.texts import ShownText, cut_text
 
@@ -52,6 +53,15 @@ class SuggestedService:
 def name_clicks(text: str) -> str:
     """A text with the places of the page instead of the commands of the terminal that it quotes."""
     return _COMMAND.sub(_name_place, text)
+
+
+def name_clicks_in(result: Mapping[str, Any], first: int = 0) -> dict[str, Any]:
+    """The same for the texts of an MCP result, from the `first` on."""
+    content = list(result.get("content") or ())
+    for number, each in enumerate(content[first:], first):
+        if isinstance(each, Mapping) and isinstance(each.get("text"), str):
+            content[number] = {**each, "text": name_clicks(each["text"])}
+    return {**result, "content": content}
 
 
 def _name_place(found: re.Match[str]) -> str:

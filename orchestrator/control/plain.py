@@ -137,7 +137,7 @@ class PlainPage:
         title = " / ".join(filter(None, (ROOMS[place.room], place.name)))
         return render_template(
             "plain",
-            heading=f"Control without script: {title}",
+            heading=title,
             plain=look,
             said=cut_text(said, MAX_SAID),
             freeze=freeze,

@@ -12,7 +12,7 @@ from typing import Any
 
 from orchestrator.approvals.settling import WAITS_FOR_YOU, name_state, name_step, present_to_person
 from orchestrator.control.answering import ShownQuestion, show_question
-from orchestrator.control.clicks import SuggestedService, name_clicks, split_services
+from orchestrator.control.clicks import SuggestedService, name_clicks_in, split_services
 from orchestrator.control.rooms.approvals import ShownNeed, show_need
 from orchestrator.control.rooms.calls import RefusedHost, show_refused_host
 from orchestrator.control.rooms.jobs import ShownState, show_state
@@ -225,13 +225,9 @@ def _show_standing(job: Job) -> RunEnd:
 def _name_clicks(told: dict[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
     """What a run came to, with what to press on the page. What an API answered is as it was."""
     answered = result.get("state") in ("called", "answered") and not told.get("isError")
-    content = list(told.get("content") or ())
     # The note of a tool that was given up is the last text.
-    first = 0 if not answered else len(content) - bool(result.get("given_up"))
-    for number, each in enumerate(content[first:], first):
-        if isinstance(each.get("text"), str):
-            content[number] = {**each, "text": name_clicks(each["text"])}
-    return {**told, "content": content}
+    last = len(told.get("content") or ()) - bool(result.get("given_up"))
+    return name_clicks_in(told, last if answered else 0)
 
 
 def _is_without_tool(result: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from orchestrator.control.access import ControlAccess
 from orchestrator.control.arguments import read_opened
-from orchestrator.control.clicks import name_clicks
+from orchestrator.control.clicks import name_clicks, name_clicks_in
 from orchestrator.control.commands import run_command
 from orchestrator.control.middleware import read_body
 from orchestrator.control.rendering import PartRenderer, Viewer
@@ -110,6 +110,8 @@ def describe_answer(said: Mapping[str, Any]) -> dict[str, Any]:
         return {"error": str(said.get("error", "it ended without an answer"))}
     text = join_texts(said["content"])[:MAX_VALUE]
     result = {name: each for name, each in said.items() if name != "_meta"}
+    if said.get("isError"):
+        result = name_clicks_in(result)
     html = PartRenderer().render("calls", "answer", show_answer(result, "tried"))
     ours = _get_own_meta(said)
     if call := ours.get("call"):

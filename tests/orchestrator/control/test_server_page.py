@@ -34,6 +34,7 @@ from orchestrator.settings import Settings
 from registry.calls.invocations import CallOutcome
 from registry.servers.entries import StateChange
 from registry.store import Store
+from sandbox.schemas.accepted import soften_arguments
 from tests.orchestrator.control.filled import fill_store
 from tests.orchestrator.plane import Plane
 from tests.registry.samples import entry, invocation, tool
@@ -155,6 +156,22 @@ def test_the_fields_of_a_body_are_fields_of_the_form() -> None:
 def test_a_field_has_an_example_of_what_is_typed_there(schema: object, sample: str) -> None:
     (argument,) = list_arguments({"properties": {"a": schema}})
     assert argument.sample == sample
+
+
+def test_what_a_softened_schema_requires_is_marked() -> None:
+    claimed = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "minLength": 1, "examples": ["Fern"]},
+            "kind": {"type": "string", "enum": ["tree", "herb"]},
+            "height": {"type": "number"},
+        },
+        "required": ["name", "kind"],
+    }
+    shown = open_arguments(soften_arguments(with_body(claimed)))
+    assert [each.label for each in shown if each.required] == ["id", "name", "kind"]
+    assert [each.sample for each in shown if each.label == "name"] == ["Fern"]
+    assert [each.choices for each in shown if each.label == "kind"] == [('"tree"', '"herb"')]
 
 
 def test_fields_of_a_body_become_the_body_with_what_was_typed_beside_them() -> None:
