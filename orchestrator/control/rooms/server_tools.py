@@ -77,6 +77,10 @@ class TryForm:
     word: str
     told: str
 
+    @property
+    def folded(self) -> int:
+        return len(self.more)
+
 
 @dataclass(frozen=True)
 class ToolHistory:
