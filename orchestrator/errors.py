@@ -345,6 +345,19 @@ class GainsUndecided(OrchestratorError):
         )
 
 
+class LoginInAddress(OrchestratorError):
+    """An address holds a user or password, with which it would be stored."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the address in `{name}` holds a user name or password, and it would be stored with "
+            "it. Nothing was stored. Take it out of the address and keep it in the vault "
+            "(`toolwright secret set NAME`). Then name it: `--auth basic=@NAME` where the API "
+            "asks for it, `toolwright source add URL --header Authorization=@NAME` where its "
+            "description does."
+        )
+
+
 class SecretInTask(OrchestratorError):
     """A task to do has a secret in its words, with which its run would be stored."""
 

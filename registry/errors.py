@@ -275,14 +275,19 @@ _REMEDIES = {
 """What to do about an error of the operating system, by its number."""
 
 
+def advise(error: OSError) -> str:
+    """What to do about an error of the operating system, without a full stop."""
+    return _REMEDIES.get(error.errno or 0, "Mend that")
+
+
 class DiskUnusable(RegistryError):
     """A file of ours could not be written or read."""
 
     def __init__(self, error: OSError) -> None:
         where = f" ({error.filename})" if error.filename else ""
-        todo = _REMEDIES.get(error.errno or 0, "Mend that")
         super().__init__(
-            f"{error.strerror or error}{where}. {todo}, then try again; nothing was changed."
+            f"{error.strerror or error}{where}. {advise(error)}, then try again; "
+            "nothing was changed."
         )
 
 

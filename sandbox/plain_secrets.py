@@ -143,6 +143,27 @@ def find_secrets(text: str) -> tuple[PlainSecret, ...]:
     return tuple(sorted(found, key=lambda secret: secret.line))
 
 
+def has_login(text: str) -> bool:
+    """Whether a text is or names an address with a user or a password before its host: whatever
+    they are, also where the address is none that could be asked.
+    """
+    plain = text[:MAX_SCANNED].translate(_UNSEEN)
+    return bool(_LOGIN.search(plain) or _BARE_LOGIN.match(plain.strip()))
+
+
+_UNSEEN = {ord(each): None for each in "\t\r\n"}
+"""What parsers of URLs leave out (https://url.spec.whatwg.org/#concept-basic-url-parser)."""
+_LOGIN = re.compile(
+    # A slash in a password would end the host, but for the colon before it that begins no port.
+    r"[a-z][a-z0-9+.-]{0,20}:[\\/]{2,}(?:[^\s/?#\\@]{0,1024}@"
+    r"|[^\s/?#\\@:]{0,256}:(?!\d{0,5}(?:[/?#\\]|\s|$))[^\s@]{0,1024}@)",
+    re.I,
+)
+_BARE_LOGIN = re.compile(
+    r"(?!directory:|mailto:|npm:|pypi:)[^\s/?#\\@:]{1,256}:[^\s/?#\\@]{1,1024}@[\w-]+[.:\w-]*", re.I
+)
+
+
 def find_secrets_in_task(task: str) -> tuple[str, ...]:
     """The kinds of secrets in the words of a task."""
     kinds = {secret.kind for secret in find_secrets(task)}

@@ -43,14 +43,15 @@ _DIRECTIVE = re.compile(r"<!-- (first|api|answer|engine): (.*?) -->")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ID = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{16}\b")
 _VARYING = (
-    (re.compile(r"\bsha256:[0-9a-f]+…?|\b(?=[0-9a-f]*\d)[0-9a-f]{4,64}\b…?"), "ID"),
+    # Before ids: what a date or an amount begins with may be as long as one.
     (
         re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?( ?UTC|Z|[+-]\d\d:?\d\d)?)?"),
         "TIME",
     ),
-    (re.compile(r"\b\d\d:\d\d(:\d\d)?\b"), "TIME"),
-    (re.compile(r"\b(\d+|an?) (second|minute|hour)s? ago|\bjust now\b"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s|min|MB|kB|bytes|B|h|hours|days)\b"), "AMOUNT"),
+    (re.compile(r"\bsha256:[0-9a-f]+…?|\b(?=[0-9a-f]*\d)[0-9a-f]{4,64}\b…?"), "ID"),
+    (re.compile(r"\b\d\d:\d\d(:\d\d)?\b"), "TIME"),
+    (re.compile(r"\b(\d+|an?) (second|minute|hour)s? ago|\b(just )?now$"), "TIME"),
     (re.compile(r"/tmp/\S+?(?=[\s,;:'\"]|$)"), "PATH"),  # nosec B108 # a pattern of what is shown
     (re.compile(r"[ \t]+"), " "),
 )

@@ -18,7 +18,7 @@ from orchestrator.approvals.grants import (
     find_secret_name,
     render_secret,
 )
-from orchestrator.errors import OrchestratorError
+from orchestrator.errors import LoginInAddress, OrchestratorError
 from registry.approvals.grants import GrantTable
 from registry.errors import RowNotFound
 from registry.models import DocumentationSource, Entry, Grant, GrantKind, Job
@@ -31,6 +31,7 @@ from sandbox.bundle.packages import normalize_name
 from sandbox.bundle.permissions import check_path, parse_permission, parse_permissions
 from sandbox.credentials.uses import SecretUse, list_secret_uses
 from sandbox.errors import BundleInvalid
+from sandbox.plain_secrets import has_login
 from sandbox.wire.policy import parse_origin
 
 MAX_ORIGIN = 1_900
@@ -107,6 +108,8 @@ def allow_package(grants: GrantTable, named: str, by: str, signer: Signer) -> No
 
 def add_source(grants: GrantTable, source: DocumentationSource, by: str, signer: Signer) -> None:
     """Register a source and allow its host; its secret is sent to that URL's origin only."""
+    if has_login(source.url):
+        raise LoginInAddress("URL")
     origin = parse_origin(source.url)
     if origin is None:
         raise OrchestratorError(

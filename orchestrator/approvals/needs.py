@@ -87,7 +87,7 @@ def describe_wait(job: str, need: AllowedNeed | CredentialNeed) -> str:
     if isinstance(need, ServiceNeed):
         return describe_services(job, need)
     if isinstance(need, CredentialNeed):
-        return f"first a person has to allow it: {render_way(need, job)}"
+        return f"a credential is missing: {render_way(need, job)}"
     hosts = [part.host for part in list_parts(need) if isinstance(part, HostNeed)]
     what = f"requests to {', '.join(hosts)}" if hosts else "it"
     if isinstance(need, OrderNeed):

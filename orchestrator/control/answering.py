@@ -16,12 +16,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.control.arguments import fill_field, list_arguments, read_fields
+from orchestrator.control.asking import MAY_BE_SENT, read_asking
+from orchestrator.control.clicks import SuggestedService, name_clicks, split_services
 from orchestrator.control.middleware import read_body
 from orchestrator.control.rooms.fields import FormField, build_field
 from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.control.values import ShownData, show_data
 from orchestrator.errors import OrchestratorError
+from orchestrator.job_requests import check_address
 from orchestrator.results.references import has_references
+from registry.errors import RowNotFound
 from registry.jobs.jobs import awaits_answer
 from registry.models import Job
 from registry.needs import AnswerNeed
@@ -35,11 +39,13 @@ MAX_CHOICES = 20
 
 @dataclass(frozen=True)
 class Confirmation:
-    """A call that a person is to say yes or no to. `arguments` is None where it takes none."""
+    """A call that a person is to say yes or no to; `told` is what follows. `arguments` is None
+    where it takes none.
+    """
 
     kind: ClassVar[str] = "confirm"
     tool: ShownText
-    reads: bool
+    told: str
     arguments: ShownData | None
     reasons: tuple[ShownText, ...]
 
@@ -79,13 +85,16 @@ class ShownPlan:
 
 @dataclass(frozen=True)
 class ArgumentForm:
-    """Fields for the arguments that are missing beside those that are known, or for a source."""
+    """Fields for the arguments that are missing beside those that are known, or for a source, with
+    services that may be meant.
+    """
 
     kind: ClassVar[str] = "arguments"
     text: tuple[ShownText, ...]
     known: tuple[tuple[ShownText, ShownText], ...] = ()
     fields: tuple[FormField, ...] = ()
     wants_source: bool = False
+    services: tuple[SuggestedService, ...] = ()
 
 
 AskedForm = Confirmation | ToolChoice | ShownPlan | ArgumentForm
@@ -124,6 +133,7 @@ class AnswerDesk:
         if not (awaits_answer(job) and isinstance(need, AnswerNeed)):
             raise OrchestratorError(f"this task asks nothing: it is {job.state}.")
         answer = read_answer(job, need, body)
+        check_address(answer.get("source", ""))
         problem = get_checker(need.schema).find_problem(answer)
         if problem is not None:
             raise OrchestratorError(f"{problem.where.strip('/') or 'answer'}: {problem.reason}")
@@ -185,33 +195,49 @@ def _get_question(job: Job) -> Mapping[str, Any]:
     return question if isinstance(question, Mapping) else {}
 
 
-def show_question(job: Job, where: str = "ask") -> ShownQuestion | None:
+def show_question(job: Job, where: str = "ask", store: Store | None = None) -> ShownQuestion | None:
     """What a run asks; None where it asks nothing. `where` makes the form's id one of its own on
-    the page.
+    the page; the `store` says whether a write may be sent at once.
     """
     question = _get_question(job)
     if not isinstance(job.needs, AnswerNeed) or not question:
         return None
+    identity = f"{where}-{job.id}", job.id, job.needs.question
+    if question.get("kind") == "confirm":
+        return ShownQuestion(*identity, _show_confirmation(question, store))
     show = _KINDS.get(str(question.get("kind")), _show_arguments)
-    return ShownQuestion(f"{where}-{job.id}", job.id, job.needs.question, show(question))
+    return ShownQuestion(*identity, show(question))
 
 
-def _show_confirmation(question: Mapping[str, Any]) -> Confirmation:
+def _show_confirmation(question: Mapping[str, Any], store: Store | None) -> Confirmation:
     shown = question["shown"]
     given = shown.get("arguments") or {}
     return Confirmation(
         cut_text(str(shown.get("tool"))),
-        shown.get("access") == "read",
+        "It reads." if shown.get("access") == "read" else _explain_write(str(shown["tool"]), store),
         show_data(given) if given else None,
         tuple(cut_text(str(each)) for each in shown.get("why") or ()),
     )
 
 
+def _explain_write(name: str, store: Store | None) -> str:
+    """What a yes to a write does. Whether a rule allows it is judged when it is called."""
+    server, _, tool = name.partition(".")
+    try:
+        found = store.servers.get(server).get_tool(tool) if store else None
+    except (RowNotFound, KeyError):
+        found = None
+    if store and found and read_asking(store, server, found, time.time()).may_be_sent_at_once:
+        return MAY_BE_SENT
+    return "It writes: the exact request comes to Approvals first."
+
+
 def _show_choice(question: Mapping[str, Any]) -> ToolChoice:
+    lines, services = _split_text(question)
     found = question["shown"].get("candidates") or ()
     candidates = [each for each in found if isinstance(each, Mapping)]
     return ToolChoice(
-        _show_text(question),
+        (*lines, *(each.title for each in services)),
         tuple(
             Candidate(name, cut_text(name), cut_text(str(each.get("description", ""))))
             for each in candidates[:MAX_CHOICES]
@@ -236,12 +262,13 @@ def _show_plan(question: Mapping[str, Any]) -> ShownPlan:
 
 def _show_arguments(question: Mapping[str, Any]) -> ArgumentForm:
     shown = question.get("shown") or {}
+    lines, services = _split_text(question)
     if "source" in question["schema"]["properties"]:
-        return ArgumentForm(_show_text(question), wants_source=True)
+        return ArgumentForm(lines, wants_source=True, services=services)
     known = (shown.get("known") or {}) if shown.get("missing") else {}
     earlier = shown.get("earlier") or {}
     return ArgumentForm(
-        _show_text(question),
+        lines,
         tuple(
             (cut_text(str(name)[:80]), cut_text(json.dumps(value, ensure_ascii=False)))
             for name, value in known.items()
@@ -253,13 +280,15 @@ def _show_arguments(question: Mapping[str, Any]) -> ArgumentForm:
     )
 
 
-def _show_text(question: Mapping[str, Any]) -> tuple[ShownText, ...]:
-    lines = str(question.get("text", ""))[:MAX_QUESTION].split("\n")
-    return tuple(cut_text(line, MAX_QUESTION) for line in lines)
+def _split_text(
+    question: Mapping[str, Any],
+) -> tuple[tuple[ShownText, ...], tuple[SuggestedService, ...]]:
+    """The lines of a question, and the services that it suggests."""
+    lines, services = split_services(str(question.get("text", ""))[:MAX_QUESTION].split("\n"))
+    return tuple(cut_text(name_clicks(line), MAX_QUESTION) for line in lines), services
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, Any]], AskedForm]] = {
-    "confirm": _show_confirmation,
     "choose": _show_choice,
     "plan": _show_plan,
 }

@@ -17,6 +17,11 @@ from registry.trust import EXEMPT_SUCCESSES, Standing, is_write_exempt
 READS_AT_ONCE = "A read is called at once, through the same gate as any call."
 WAITS = "Nothing is sent: the exact request is shown under Approvals, where you decide it."
 BY_RULE = "A rule of yours may send it at once; else it is shown under Approvals."
+MAY_BE_SENT = (
+    "It writes. It may be sent at once, by a rule of yours or since you approved it often enough; "
+    "else the exact request comes to Approvals first."
+)
+SEND_OR_ASK = "Send it, or ask me"
 EXEMPT = "It may be sent at once: you approved this tool often enough. `asks you` above says when."
 
 
@@ -43,6 +48,11 @@ class AskingFacts:
     @property
     def may_be_sent_by_rule(self) -> bool:
         return bool(self.rules) and not self.erases
+
+    @property
+    def may_be_sent_at_once(self) -> bool:
+        """Whether a write may be sent without asking, as far as the tool says."""
+        return self.may_be_sent_by_rule or is_write_exempt(self.server, self.operation)
 
 
 def read_asking(store: Store, server: str, tool: RegisteredTool, now: float) -> AskingFacts:
@@ -76,6 +86,13 @@ def explain_asking(facts: AskingFacts) -> str:
         f"{told}, until the server is trusted and {EXEMPT_SUCCESSES} calls of this tool "
         f"that you approved succeeded ({done} so far)"
     )
+
+
+def name_press(facts: AskingFacts) -> str:
+    """The word of the button of the tool's form."""
+    if facts.tool.access == "read":
+        return "Call it"
+    return SEND_OR_ASK if facts.may_be_sent_at_once else "Prepare the request"
 
 
 def explain_press(facts: AskingFacts) -> str:

@@ -2,6 +2,7 @@
 and our own words, no stranger's text.
 
 A curve is drawn without text, since it is stretched to the page's width: labels are HTML beside it.
+The times below it part it evenly: that many stand at the left ends of equal parts, one at its end.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ WIDTH, HEIGHT = 640, 160
 FLOOR = 0.5
 """The lowest share that the curve shows; what is below it runs along the foot."""
 DAY_WIDTH, DAY_HEIGHT = 480, 96
+PARTS = 4
+"""Into how many parts the times below a chart part it, at most."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,16 @@ class Mark:
 
 @dataclass(frozen=True)
 class ShareCurve:
-    """A line through points (left, top), with ticks at the foot, marks, and horizontal levels."""
+    """A line through points (left, top), with ticks at the foot, marks, horizontal levels, and the
+    times (epoch seconds) that stand below it.
+    """
 
     told: str
     points: tuple[tuple[float, float], ...]
     ticks: tuple[float, ...]
     marks: tuple[Mark, ...]
     levels: tuple[float, ...]
+    times: tuple[float, ...] = ()
     width: int = WIDTH
     height: int = HEIGHT
 
@@ -49,10 +55,11 @@ class Bar:
 
 @dataclass(frozen=True)
 class HourChart:
-    """Bars of calls by the hour, failed ones at the foot."""
+    """Bars of calls by the hour, failed ones at the foot, and the times that stand below them."""
 
     told: str
     bars: tuple[Bar, ...]
+    times: tuple[float, ...] = ()
     width: int = DAY_WIDTH
     height: int = DAY_HEIGHT
 
@@ -63,9 +70,11 @@ def draw_share_curve(
     marks: Iterable[tuple[int, str]],
     levels: Iterable[float],
     told: str,
+    moments: Sequence[float] = (),
 ) -> ShareCurve:
     """A line of shares (0..1), one for each outcome, with a tick below for each failure and an
-    upright line at each mark, which are (number of the outcome, class). `levels` are horizontal.
+    upright line at each mark, which are (number of the outcome, class). `levels` are horizontal,
+    `moments` those of the outcomes.
     """
     step = WIDTH / max(1, len(shares) - 1)
     return ShareCurve(
@@ -74,7 +83,17 @@ def draw_share_curve(
         tuple(number * step for number in failures),
         tuple(Mark(number * step, kind) for number, kind in marks),
         tuple(map(_place_share, levels)),
+        _choose_moments(moments),
     )
+
+
+def _choose_moments(moments: Sequence[float]) -> tuple[float, ...]:
+    """The moments at the ends of equal parts of them all."""
+    last = len(moments) - 1
+    parts = min(PARTS, last)
+    if parts < 1:
+        return ()
+    return tuple(moments[round(part * last / parts)] for part in range(parts + 1))
 
 
 def _place_share(share: float) -> float:
@@ -93,6 +112,7 @@ def draw_hours(counts: Sequence[CallCount], since: float, hours: int) -> HourCha
     return HourChart(
         f"Calls by the hour, at most {highest} in one; red: failed",
         tuple(bar for bar in bars if bar.height),
+        tuple(since + part * hours * 3600 / PARTS for part in range(PARTS + 1)),
     )
 
 

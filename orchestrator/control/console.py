@@ -23,7 +23,7 @@ from orchestrator.control.rooms.configuration import build_report
 from orchestrator.control.rooms.place import Place, build_address, parse_place
 from orchestrator.control.runs import iterate_steps
 from orchestrator.control.texts import cut_text
-from orchestrator.errors import SecretInTask
+from orchestrator.job_requests import check_request
 from orchestrator.processes.control_client import spawn_command
 from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
@@ -31,7 +31,6 @@ from orchestrator.views import encode_job
 from registry.errors import RowNotFound
 from registry.models import ENDED_JOBS, Job, JobKind, generate_id
 from registry.store import Store
-from sandbox.plain_secrets import find_secrets_in_task
 
 LOOK_SECONDS = 0.2
 SEARCH_SECONDS = 5.0
@@ -146,8 +145,6 @@ class PageConsole:
         order = _parse_order(body)
         if order is None:
             return JSONResponse({"error": "a task is a text, its arguments are an object"}, 400)
-        if kinds := find_secrets_in_task(order["task"]):
-            return JSONResponse({"error": str(SecretInTask(kinds))}, 400)
         job = await asyncio.to_thread(self._queue_job, order)
         return JSONResponse(encode_job(job), 202)
 
@@ -166,6 +163,7 @@ class PageConsole:
         return JSONResponse({"job": job.id, "told": told, "link": link}, 202)
 
     def _queue_job(self, order: dict[str, Any], kind: JobKind = "do") -> Job:
+        check_request(kind, order)
         now = time.time()
         job = Job(generate_id(), kind, order, created=now, updated=now)
         self.store.jobs.create(job)

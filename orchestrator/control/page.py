@@ -196,6 +196,8 @@ def _list_own_parts(
     if settings is None:
         return {}
     own, read = settings, readers or open_readers(settings, store)
+    allowed = read.consents.find_private_hosts
+    call = Part("calls", "call", lambda: calls.view_call(store, place.name, allowed()))
     return {
         "freeze": Part(
             "home", "freeze", lambda: home.view_freeze(store.processes, not own.pin.exists())
@@ -210,6 +212,8 @@ def _list_own_parts(
             "difference",
             lambda: server_versions.view_difference(store, read.shelf, place),
         ),
+        **({"calls": call} if place.name else {}),
+        "runs": Part("runs", "runs", lambda: runs.view_runs(store, allowed())),
         "sources": Part("sources", "sources", lambda: sources.view_sources(read.consents)),
         "secrets": Part(
             "sources",

@@ -26,9 +26,11 @@ from orchestrator.control.page import RoomReaders, open_renderer, render_panels
 from orchestrator.control.rendering import Viewer, render_template
 from orchestrator.control.rooms.approvals import (
     ShownRequest,
+    ShownTool,
     list_decisions,
     name_tool,
     show_request,
+    show_tool,
 )
 from orchestrator.control.rooms.home import list_room_links, view_freeze
 from orchestrator.control.rooms.place import FILTERS, ROOMS, Place, parse_place
@@ -70,6 +72,7 @@ class PlainApproval:
     """A request that waits, with the forms that decide it."""
 
     name: ShownText
+    tool: ShownTool
     request: ShownRequest
     forms: tuple[PlainForm, ...]
 
@@ -134,7 +137,7 @@ class PlainPage:
         title = " / ".join(filter(None, (ROOMS[place.room], place.name)))
         return render_template(
             "plain",
-            heading=f"Control without script: {title}",
+            heading=title,
             plain=look,
             said=cut_text(said, MAX_SAID),
             freeze=freeze,
@@ -149,6 +152,7 @@ class PlainPage:
         return [
             PlainApproval(
                 name_tool(each),
+                show_tool(self.store, each),
                 show_request(each),
                 tuple(_build_decision(session, act, each) for act in list_decisions(each)),
             )

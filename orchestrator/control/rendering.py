@@ -13,8 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.environment import TemplateModule
 from markupsafe import Markup
 
+from orchestrator.control.clicks import name_clicks
 from orchestrator.control.logins import LoginSession
-from orchestrator.control.texts import format_date
+from orchestrator.control.texts import format_clock, format_date
 
 
 def _build_environment() -> Environment:
@@ -27,7 +28,9 @@ def _build_environment() -> Environment:
         auto_reload=False,
     )
     environment.filters["date"] = format_date
+    environment.filters["clock"] = format_clock
     environment.filters["class_name"] = name_class
+    environment.filters["name_clicks"] = name_clicks
     # Of pages that have no parts.
     environment.globals.update(sign=None, title="", plain=None)
     return environment

@@ -6,18 +6,21 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.approvals.settling import WAITS_FOR_YOU, name_state, name_step, present_to_person
 from orchestrator.control.answering import ShownQuestion, show_question
+from orchestrator.control.clicks import SuggestedService, name_clicks_in, split_services
 from orchestrator.control.rooms.approvals import ShownNeed, show_need
+from orchestrator.control.rooms.calls import RefusedHost, show_refused_host
 from orchestrator.control.rooms.jobs import ShownState, show_state
 from orchestrator.control.rooms.place import Place, build_address
 from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.control.values import ShownAnswer, show_answer, show_compact
 from orchestrator.views import render_task_result
+from registry.errors import RowNotFound
 from registry.jobs.jobs import awaits_answer
 from registry.models import ENDED_JOBS, Job
 from registry.store import Store
@@ -30,6 +33,8 @@ MAX_STATE = 40
 ARGUMENTS = 200
 MAX_COMMAND = 2_000
 ANSWER_LETTERS = 4_000
+UNANSWERED = "It asked something and ended before it was answered. Do it again to answer."
+CANCELLED = "It was cancelled."
 
 
 @dataclass(frozen=True)
@@ -56,16 +61,20 @@ class RunEvent:
 @dataclass(frozen=True)
 class RunEnd:
     """What a run came to, what it asks, or how it stands: one of these. `need` comes with
-    what is told of it; `lacks_tool` is whether no tool fits; `approvals` leads to the write that
-    waits, "" where none does.
+    what is told of it; `lacks_tool` is whether no tool fits, `services` are then public APIs that
+    may, and `make` leads to where a server is made; `approvals` leads to the write that
+    waits, "" where none does; `refused` is the host that it did not reach.
     """
 
     question: ShownQuestion | None = None
     told: ShownText | str = ""
     need: ShownNeed | None = None
     lacks_tool: bool = False
+    services: tuple[SuggestedService, ...] = ()
+    make: str = build_address("servers")
     answer: ShownAnswer | None = None
     approvals: str = ""
+    refused: RefusedHost | None = None
 
 
 @dataclass(frozen=True)
@@ -87,20 +96,37 @@ class ShownRun:
     commands: tuple[str, ...]
 
 
-def view_runs(store: Store) -> tuple[ShownRun, ...]:
-    """The newest task runs, newest first. The first one and those that have not ended are open."""
+def view_runs(store: Store, allowed: Collection[str] = ()) -> tuple[ShownRun, ...]:
+    """The newest task runs, newest first, given the hosts that are `allowed` by now. The first one
+    and those that have not ended are open.
+    """
     runs = [job for job in store.jobs.find(limit=LOOKED_AT) if job.kind == "do"][:MAX_RUNS]
     return tuple(
         _show_run(
             present_to_person(job, store),
             store.model_usage.sum_for_job(job.id).cost,
+            store,
+            _find_refused_host(job, store, allowed),
             is_first=number == 0,
         )
         for number, job in enumerate(runs)
     )
 
 
-def _show_run(job: Job, cost: float, *, is_first: bool) -> ShownRun:
+def _find_refused_host(job: Job, store: Store, allowed: Collection[str]) -> RefusedHost | None:
+    """The host that a step's call did not reach, the last one of a run that has ended."""
+    failed = (str(step.get("call")) for step in iterate_steps(job) if step.get("state") == "failed")
+    if job.state not in ENDED_JOBS or not (call := next(iter((*failed,)[::-1]), "")):
+        return None
+    try:
+        return show_refused_host(store.calls.get(call), allowed, job.id)
+    except RowNotFound:
+        return None
+
+
+def _show_run(
+    job: Job, cost: float, store: Store, refused: RefusedHost | None, *, is_first: bool
+) -> ShownRun:
     ended, steps = job.state in ENDED_JOBS, _list_steps(job)
     took = f", {job.updated - job.created:.1f} s" if ended else ""
     return ShownRun(
@@ -113,7 +139,7 @@ def _show_run(job: Job, cost: float, *, is_first: bool) -> ShownRun:
         ended,
         steps,
         () if steps else _list_events(job),
-        _show_end(job),
+        replace(_show_end(job, store), refused=refused),
         _list_commands(job) if ended else (),
     )
 
@@ -146,7 +172,7 @@ def _list_commands(job: Job) -> tuple[str, ...]:
 
 
 def _list_events(job: Job) -> tuple[RunEvent, ...]:
-    if awaits_answer(job):
+    if awaits_answer(job) or job.state == "cancelled":
         # Its last event is the question, which stands in the form.
         return ()
     return tuple(
@@ -171,20 +197,40 @@ def _show_step(step: Mapping[str, Any]) -> RunStep:
     )
 
 
-def _show_end(job: Job) -> RunEnd:
+def _show_end(job: Job, store: Store) -> RunEnd:
     if awaits_answer(job):
-        return RunEnd(question=show_question(job))
-    if job.state != "done" or not isinstance(job.result, Mapping):
-        return RunEnd(told=cut_text(job.message), need=show_need(job))
+        return RunEnd(question=show_question(job, store=store))
+    if not isinstance(job.result, Mapping) or job.state != "done":
+        return _show_standing(job)
+    if job.result.get("state") == "asking":
+        return RunEnd(told=UNANSWERED)
     if _is_without_tool(job.result):
-        return RunEnd(lacks_tool=True)
-    told = render_task_result(job.result, to_person=True)
+        _, services = split_services(map(str, job.result.get("services") or ()))
+        return RunEnd(lacks_tool=True, services=services)
+    told = _name_clicks(render_task_result(job.result, to_person=True), job.result)
     answer = show_answer(told, f"run-{job.id}", ANSWER_LETTERS)
     waits = name_state(job) == WAITS_FOR_YOU
     return RunEnd(answer=answer, approvals=build_address("approvals") if waits else "")
 
 
+def _show_standing(job: Job) -> RunEnd:
+    """How a run stands that came to nothing yet, or never did."""
+    if job.state == "cancelled":
+        return RunEnd(told=CANCELLED)
+    need = show_need(job) if job.state not in ENDED_JOBS else None
+    # What is needed stands with its button, without the command that allows it.
+    return RunEnd(told=cut_text(job.message if need is None else ""), need=need)
+
+
+def _name_clicks(told: dict[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run came to, with what to press on the page. What an API answered is as it was."""
+    answered = result.get("state") in ("called", "answered") and not told.get("isError")
+    # The note of a tool that was given up is the last text.
+    last = len(told.get("content") or ()) - bool(result.get("given_up"))
+    return name_clicks_in(told, last if answered else 0)
+
+
 def _is_without_tool(result: Mapping[str, Any]) -> bool:
     """Whether a run ended because no registered tool, and no known API, fits its task."""
-    offered = any(result.get(name) for name in ("candidates", "services", "steps", "nothing"))
+    offered = any(result.get(name) for name in ("candidates", "steps", "nothing"))
     return result.get("state") == "suggested" and not offered

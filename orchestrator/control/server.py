@@ -117,7 +117,7 @@ class ControlPlane:
 
     def build_application(self) -> Starlette:
         console = PageConsole(self.settings, self.store, self._access)
-        trial = ToolTrial(self.settings, self.store)
+        trial = ToolTrial(self.settings, self.store, self._access)
         desk = GrantDesk(self.settings, self.store)
         answers = AnswerDesk(self.store, console.ensure_worker)
         readers = open_readers(self.settings, self.store)
@@ -447,7 +447,7 @@ class ControlPlane:
             # Its card goes at once, whoever carries it on.
             await asyncio.to_thread(self.store.jobs.resume, identity, "page", time.time())
         await asyncio.to_thread(PageConsole(self.settings, self.store, self._access).ensure_worker)
-        return JSONResponse({"job": identity, "told": f"allowed: {told}"})
+        return JSONResponse({"job": identity, "told": f"Allowed: {told}. It goes on by itself."})
 
     async def list_rules(self, request: Request) -> Response:
         """The standing rules, with what they say, their uses and whether they count."""

@@ -38,3 +38,8 @@ def show_value(value: Any, most: int = MAX_VALUE) -> ShownText:
 
 def format_date(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def format_clock(moment: float) -> str:
+    """A moment as it stands below a chart."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%m-%d %H:%M UTC")

@@ -11,15 +11,19 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.control.arguments import read_fields
+from orchestrator.control.access import ControlAccess
+from orchestrator.control.arguments import read_opened
+from orchestrator.control.clicks import name_clicks, name_clicks_in
 from orchestrator.control.commands import run_command
 from orchestrator.control.middleware import read_body
-from orchestrator.control.rendering import PartRenderer
+from orchestrator.control.rendering import PartRenderer, Viewer
+from orchestrator.control.rooms.calls import show_refused_host
 from orchestrator.control.rooms.place import build_address
 from orchestrator.control.texts import MAX_VALUE
 from orchestrator.control.values import show_answer
 from orchestrator.errors import UnknownTool
 from orchestrator.settings import Settings
+from registry.errors import RowNotFound
 from registry.store import Store
 from sandbox.wire.content import join_texts
 
@@ -36,6 +40,7 @@ class ToolTrial:
 
     settings: Settings
     store: Store
+    access: ControlAccess
     running: int = 0
 
     async def call_tool(self, request: Request) -> Response:
@@ -60,7 +65,20 @@ class ToolTrial:
             said = await asyncio.to_thread(self._run_call, f"{server}.{name}", arguments)
         finally:
             self.running -= 1
-        return JSONResponse(describe_answer(said))
+        told = describe_answer(said)
+        offered = await asyncio.to_thread(self._offer_host, said, request)
+        return JSONResponse({**told, "html": told.get("html", "") + offered} if offered else told)
+
+    def _offer_host(self, said: Mapping[str, Any], request: Request) -> str:
+        """The button that allows the host that the call was refused; "" where none was."""
+        identity = _get_own_meta(said).get("call")
+        try:
+            call = self.store.calls.get(str(identity)) if identity else None
+        except RowNotFound:
+            return ""
+        refused = show_refused_host(call, (), "tried") if call else None
+        viewer = Viewer(self.access.find_session(request))
+        return PartRenderer(viewer).render("calls", "refused_host", refused) if refused else ""
 
     def _run_call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         # The store knows it, so this is a name of ours and no option of the command.
@@ -80,7 +98,7 @@ def read_arguments(schema: Any, body: Mapping[str, Any]) -> tuple[dict[str, Any]
         return (value, "") if isinstance(value, dict) else ({}, OBJECT)
     if not isinstance(fields, dict):
         return {}, OBJECT
-    values, problems = read_fields(schema, fields)
+    values, problems = read_opened(schema, fields)
     return values, "; ".join(f"{each.where[:80]}: {each.reason}" for each in problems)
 
 
@@ -92,8 +110,10 @@ def describe_answer(said: Mapping[str, Any]) -> dict[str, Any]:
         return {"error": str(said.get("error", "it ended without an answer"))}
     text = join_texts(said["content"])[:MAX_VALUE]
     result = {name: each for name, each in said.items() if name != "_meta"}
+    if said.get("isError"):
+        result = name_clicks_in(result)
     html = PartRenderer().render("calls", "answer", show_answer(result, "tried"))
-    ours = (said.get("_meta") or {}).get("toolwright") or {}
+    ours = _get_own_meta(said)
     if call := ours.get("call"):
         failed = bool(said.get("isError"))
         told = "The call failed." if failed else "The call succeeded."
@@ -106,4 +126,9 @@ def describe_answer(said: Mapping[str, Any]) -> dict[str, Any]:
         told = "Nothing was sent: the request waits for your yes under Approvals."
         link = {"href": build_address("approvals"), "label": "Look at the request"}
         return {"told": told, "text": "", "link": link, "approval": value.get("approval", "")}
-    return {"told": "The call was refused.", "failed": True, "text": text}
+    return {"told": "The call was refused.", "failed": True, "text": name_clicks(text)}
+
+
+def _get_own_meta(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the command says of the call itself."""
+    return (said.get("_meta") or {}).get("toolwright") or {}

@@ -19,18 +19,17 @@ from orchestrator.errors import (
     ForgeWaits,
     OrchestratorError,
     RunWaits,
-    SecretInTask,
     SourceUnconfirmed,
     SuccessionUndecided,
 )
 from orchestrator.forging.order import ForgeStep, Report
+from orchestrator.job_requests import check_request
 from registry.errors import DatabaseUnusable, JobLost, RegistryError
 from registry.jobs.pending import pending_json
 from registry.models import Job, JobKind, generate_id
 from registry.needs import Need
 from registry.store import Store
 from sandbox.errors import SandboxError
-from sandbox.plain_secrets import find_secrets_in_task
 
 Work = Callable[[Job, Report], Awaitable[Mapping[str, Any]]]
 KNOWN_FAILURES = (ForgeError, OrchestratorError, RegistryError, SandboxError, OSError)
@@ -58,8 +57,8 @@ class JobRunner:
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     def create_job(self, kind: JobKind, request: Mapping[str, Any]) -> Job:
-        """A queued job, which any process of the home may take. Raises SecretInTask for a task to
-        do that has a secret in its words.
+        """A queued job, which any process of the home may take. Raises what `check_request` does for
+        a request with a secret in it.
         """
         return self.store.jobs.create(_build_job(kind, request))
 
@@ -196,8 +195,6 @@ class JobRunner:
 
 
 def _build_job(kind: JobKind, request: Mapping[str, Any]) -> Job:
-    kinds = find_secrets_in_task(str(request.get("task") or "")) if kind == "do" else ()
-    if kinds:
-        raise SecretInTask(kinds)
+    check_request(kind, request)
     now = time.time()
     return Job(generate_id(), kind, dict(request), created=now, updated=now)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.calls import split_tool_name
-from orchestrator.errors import UnknownTool
+from orchestrator.errors import LoginInAddress, UnknownTool
 from orchestrator.gateway.catalog import Catalog
 from orchestrator.results.keeper import ResultKeeper
 from orchestrator.results.references import has_references
@@ -22,6 +22,7 @@ from registry.needs import AnswerNeed
 from registry.store import Store
 from sandbox.bundle.model import ToolDefinition
 from sandbox.errors import BundleInvalid
+from sandbox.plain_secrets import has_login
 from sandbox.schemas.validator import SchemaViolation, get_checker
 from sandbox.wire.framing import measure_depth
 
@@ -71,6 +72,8 @@ class Answering:
         question = result.get("question") or {}
         shown = question.get("shown") or {}
         session = str(job.request.get("session", ""))
+        if has_login(str(answer.get("source") or "")):
+            yield SchemaViolation("/answer/source", str(LoginInAddress("source")))
         if "steps" in answer:
             yield from self._check_plan(answer, session)
         arguments = answer.get("arguments")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from registry.health.likeness import find_renamed_in_answer
 from registry.models import CallFailure, Invocation
 from sandbox.bundle.model import ToolDefinition
+from sandbox.wire.policy import parse_origin
 
 CauseKind = Literal[
     "input", "credential", "not allowed", "rate limit", "outage", "drift", "bug", "interruption"
@@ -107,6 +108,21 @@ def _explain_undocumented(where: str, reason: str, host: str) -> Cause:
     place = where[:TEXT]
     told = f"its answer at {place or '/'} is not what is documented: {reason}"
     return Cause("drift", told[:TEXT], "widen", place, host)
+
+
+def find_refused_host(call: Invocation) -> str:
+    """The `host:port` that a call's last request did not go to, since nobody allowed its private
+    address; "" for any other call.
+    """
+    last = call.exchanges[-1] if call.exchanges else {}
+    request = last.get("request")
+    if call.succeeded or last.get("refusal") != "not_allowed" or not isinstance(request, Mapping):
+        return ""
+    origin = parse_origin(str(request.get("url")))
+    host = f"{origin.host}:{origin.port}" if origin else ""
+    # The credential's own host may be what was refused; then another one is to be allowed.
+    named = f" {host}`" in f"{last.get('reason') or ''}"
+    return host if host and named else ""
 
 
 def _explain_status(call: Invocation, failure: CallFailure, tool: ToolDefinition | None) -> Cause:

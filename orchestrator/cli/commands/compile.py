@@ -28,6 +28,7 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.fetch import GuardedFetch
+from registry.errors import advise
 from sandbox.broker.live import LiveHttp
 from sandbox.bundle.model import Bundle, write_bundle
 from sandbox.errors import SandboxError
@@ -104,7 +105,10 @@ def replace_bundle(bundle: Bundle, out: Path) -> None:
                 os.rename(out, Path(scratch) / "earlier")
             os.rename(fresh, out)
     except OSError as error:
-        raise OrchestratorError(f"{out} cannot be written: {error.strerror or error}.") from error
+        told = f"{out} cannot be written: {error.strerror or error}."
+        raise OrchestratorError(
+            f"{told} {advise(error)}, or name another place as --out."
+        ) from error
 
 
 def check_replaceable(out: Path) -> None:

@@ -45,8 +45,11 @@ function remember(part) {
     const folded = active.tagName === "SUMMARY" ? active.parentElement.id : "";
     focus = { id: active.id, folded, href: active.getAttribute("href") };
   }
+  // The page opens and closes the others, such as a run that has ended.
   const opened = new Map(
-    [...part.querySelectorAll("details[id]")].map((each) => [each.id, each.open]),
+    [...part.querySelectorAll("details[id]")]
+      .filter((each) => each.dataset.chosen || String(each.open) !== each.dataset.begun)
+      .map((each) => [each.id, each.open]),
   );
   const reasons = new Map(
     [...part.querySelectorAll("[data-reason]")].map((each) => [each.id, each.value]),
@@ -64,7 +67,10 @@ function restore(part, { forms, focus, opened, reasons }) {
     }
   }
   for (const element of part.querySelectorAll("details[id]")) {
-    if (opened.has(element.id)) element.open = opened.get(element.id);
+    element.dataset.begun = String(element.open);
+    if (!opened.has(element.id)) continue;
+    element.dataset.chosen = "yes";
+    element.open = opened.get(element.id);
   }
   for (const input of part.querySelectorAll("[data-reason]")) {
     input.value = reasons.get(input.id) || "";
@@ -107,11 +113,22 @@ function ago(seconds) {
   return seconds < -0.5 ? `in ${told}` : `${told} ago`;
 }
 
+// The time of day, with the day where it is another one.
+function clock(moment, now) {
+  const time = `${moment.getHours()}:${String(moment.getMinutes()).padStart(2, "0")}`;
+  if (moment.toDateString() === now.toDateString()) return time;
+  return `${moment.toLocaleDateString("en", { day: "numeric", month: "short" })} ${time}`;
+}
+
 function tick() {
   const now = Date.now() / 1000;
   for (const element of document.querySelectorAll("time[data-at]")) {
     const text = ago(now - Number(element.dataset.at));
     if (!element.title) element.title = element.textContent;
+    if (element.textContent !== text) element.textContent = text;
+  }
+  for (const element of document.querySelectorAll("time[data-clock]")) {
+    const text = clock(new Date(1000 * Number(element.dataset.clock)), new Date());
     if (element.textContent !== text) element.textContent = text;
   }
 }
@@ -194,7 +211,9 @@ document.addEventListener("click", async (event) => {
     byId("pin").focus();
     return;
   }
-  if (button.dataset.digest) body.digest = button.dataset.digest;
+  for (const name of ["digest", "host", "source"]) {
+    if (button.dataset[name]) body[name] = button.dataset[name];
+  }
   button.disabled = true;
   tell("…");
   try {
@@ -214,13 +233,15 @@ function collect(form, pressed) {
   const fields = {};
   for (const input of form.elements) {
     if (input.type === "radio" && !input.checked) continue;
-    if (input.tagName === "BUTTON" && input !== pressed) continue;
+    if (input.tagName === "BUTTON") continue;
     if (input.dataset.field) {
       if (input.value !== "") fields[input.dataset.field] = input.value;
     } else if (input.name) {
       body[input.name] = input.value;
     }
   }
+  // The button that was pressed goes before a field of the same name.
+  if (pressed?.name) body[pressed.name] = pressed.value;
   if (Object.keys(fields).length) body.fields = fields;
   if (form.dataset.digest) body.digest = form.dataset.digest;
   return body;
@@ -271,6 +292,9 @@ document.addEventListener("submit", async (event) => {
     }
   }
   button.disabled = true;
+  // Who answers a run wants to see what comes of it.
+  const run = form.closest("details[id]");
+  if (run) run.dataset.chosen = "yes";
   output.className = "";
   output.textContent = "…";
   try {

@@ -25,13 +25,16 @@ from orchestrator.control.answering import ShownQuestion, show_question
 from orchestrator.control.rooms.jobs import describe_job, find_jobs
 from orchestrator.control.texts import ShownText, cut_text, format_date, show_line
 from registry.approvals.rules import ApprovalRule, Condition, RuleTable
+from registry.errors import RowNotFound
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.jobs import awaits_answer
-from registry.models import Approval, Job
+from registry.models import Approval, Job, RegisteredTool
 from registry.needs import OrderNeed
 from registry.store import Store
 
 VERBS = {"POST": "Sends to", "PUT": "Replaces", "PATCH": "Changes", "DELETE": "Deletes"}
+DELETES = "It deletes something. That cannot be undone here."
+DESTROYS = "It can destroy what it writes to."
 MAX_FIELDS = 20
 MAX_CELL = 200
 MAX_SENTENCE = 600
@@ -77,6 +80,16 @@ class ShownRequest:
 
 
 @dataclass(frozen=True)
+class ShownTool:
+    """The tool that a request is made by: what its server says that it does ("" where it is
+    registered in another version by now), and why it is marked as destructive ("" where it is not).
+    """
+
+    described: ShownText
+    destroys: str
+
+
+@dataclass(frozen=True)
 class ShownApproval:
     """A card with the whole of what is decided. Without the whole it cannot be approved. `always`
     is the sentence of the standing rule that it can become, "" where it can become none.
@@ -87,6 +100,7 @@ class ShownApproval:
     version: int
     created: float
     expires: float
+    tool: ShownTool
     request: ShownRequest
     decisions: tuple[str, ...]
     digest: str
@@ -167,9 +181,9 @@ class DecidedApproval:
 def view_waiting(store: Store) -> Waiting:
     freeze, now = store.processes.get_freeze(), time.time()
     return Waiting(
-        tuple(map(show_approval, store.approvals.find("pending"))),
+        tuple(show_approval(store, each) for each in store.approvals.find("pending")),
         tuple(cut_text(str(damaged)) for damaged in store.approvals.find_damaged()),
-        tuple(map(_show_job, find_waiting_jobs(store))),
+        tuple(_show_job(store, job) for job in find_waiting_jobs(store)),
         tuple(
             UnsentWrite(name_tool(each), cut_text(render_unsent_line(each, freeze, now)))
             for each in store.approvals.find("approved")
@@ -186,18 +200,39 @@ def name_tool(approval: Approval) -> ShownText:
     return cut_text(f"{approval.entry}.{approval.tool}")
 
 
-def show_approval(approval: Approval) -> ShownApproval:
+def show_approval(store: Store, approval: Approval) -> ShownApproval:
     return ShownApproval(
         approval.id,
         name_tool(approval),
         approval.version,
         approval.created,
         approval.expires,
+        show_tool(store, approval),
         show_request(approval),
         list_decisions(approval),
         hash_approval(approval),
         _explain_always(approval) if is_glanceable(approval) else "",
     )
+
+
+def show_tool(store: Store, approval: Approval) -> ShownTool:
+    """The tool of a request, as it is registered and by the method of the request."""
+    tool = _find_tool(store, approval)
+    told = str(tool.definition.get("description") or "") if tool else ""
+    if approval.wire.method == "DELETE":
+        destroys = DELETES
+    else:
+        destroys = DESTROYS if tool is not None and tool.destructive else ""
+    return ShownTool(cut_text(" ".join(told.split())), destroys)
+
+
+def _find_tool(store: Store, approval: Approval) -> RegisteredTool | None:
+    """None where it is not registered any more as it was when the request was made."""
+    try:
+        entry = store.servers.get(approval.entry)
+        return entry.get_tool(approval.tool) if entry.version == approval.version else None
+    except (RowNotFound, KeyError):
+        return None
 
 
 def list_decisions(approval: Approval) -> tuple[str, ...]:
@@ -281,8 +316,8 @@ def _explain_always(approval: Approval) -> str:
     return told if len(told) <= MAX_SENTENCE else ""
 
 
-def _show_job(job: Job) -> WaitingJob:
-    asks = awaits_answer(job)
+def _show_job(store: Store, job: Job) -> WaitingJob:
+    asks, need = awaits_answer(job), show_need(job)
     return WaitingJob(
         job.id,
         cut_text(f"{job.kind} {job.id}"),
@@ -290,9 +325,10 @@ def _show_job(job: Job) -> WaitingJob:
         cut_text("A task asks you" if asks else f"A job waits: {job.kind}"),
         job.created,
         describe_job(job),
-        cut_text("" if asks else job.message),
-        show_question(job, "waits"),
-        show_need(job),
+        # What is needed stands below with its button, without the command that allows it.
+        cut_text("" if asks or need else job.message),
+        show_question(job, "waits", store),
+        need,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from orchestrator.control.rooms.exchanges import ShownExchange, show_exchanges
@@ -17,7 +17,7 @@ from orchestrator.control.values import (
     show_json,
 )
 from registry.calls.invocations import CallQuery
-from registry.health.causes import find_cause
+from registry.health.causes import find_cause, find_refused_host
 from registry.models import Invocation
 from registry.store import Store
 
@@ -79,9 +79,20 @@ class CallPage:
 
 
 @dataclass(frozen=True)
+class RefusedHost:
+    """The `host:port` that a call did not reach, since nobody had allowed its private address, and
+    whether it is allowed by now. `where` tells the places of the page apart that offer to allow it.
+    """
+
+    host: str
+    is_allowed: bool
+    where: str
+
+
+@dataclass(frozen=True)
 class ShownCall:
     """One call: what went in, what came back, and the exchanges between. `arguments` is None where
-    there are none.
+    there are none, `refused` where no host was.
     """
 
     id: str
@@ -97,6 +108,7 @@ class ShownCall:
     approval: ShownText
     session: ShownText
     can_dispute: bool
+    refused: RefusedHost | None
     arguments: ShownData | None
     arguments_json: ShownJson
     answer: ShownAnswer
@@ -167,8 +179,14 @@ def show_outcome(call: Invocation) -> ShownOutcome:
     return ShownOutcome("failed" if call.state == "done" else "", told)
 
 
-def view_call(store: Store, identity: str) -> ShownCall:
-    """Raises RowNotFound."""
+def show_refused_host(call: Invocation, allowed: Collection[str], where: str) -> RefusedHost | None:
+    """The host that a call was refused, given those that are `allowed` by now."""
+    host = find_refused_host(call)
+    return RefusedHost(host, host in allowed, where) if host else None
+
+
+def view_call(store: Store, identity: str, allowed: Collection[str] = ()) -> ShownCall:
+    """A call, given the hosts that are `allowed` by now. Raises RowNotFound."""
     call = store.calls.get(identity)
     given = dict(call.arguments)
     return ShownCall(
@@ -185,6 +203,7 @@ def view_call(store: Store, identity: str) -> ShownCall:
         cut_text(call.approval or ""),
         cut_text(call.session),
         call.succeeded,
+        show_refused_host(call, allowed, "call"),
         show_data(given) if given else None,
         show_json(given, "arguments"),
         show_answer(call.result, "result"),

@@ -35,7 +35,7 @@ def build_field(argument: FormArgument) -> FormField:
     choices = _list_choices(argument)
     return FormField(
         argument.name,
-        cut_text(argument.name, 80),
+        cut_text(argument.label or argument.name, 80),
         cut_text(render_types(argument.types), MAX_KIND),
         cut_text(argument.description, MAX_DESCRIPTION),
         cut_text(argument.sample, MAX_SAMPLE),

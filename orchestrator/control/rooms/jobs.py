@@ -78,7 +78,7 @@ def _view_job(job: Job) -> ShownJob:
         show_state(job),
         None if ended or asks else job.progress,
         job.created,
-        cut_text(job.message if ended else ""),
+        cut_text(job.message if ended and job.state != "cancelled" else ""),
         tuple(
             ShownEvent(event.time, cut_text(event.stage), cut_text(event.message))
             for event in job.log[-EVENTS_SHOWN:]

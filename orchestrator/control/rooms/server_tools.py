@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.control.arguments import list_arguments
-from orchestrator.control.asking import explain_asking, explain_press, read_asking
+from orchestrator.control.arguments import open_arguments
+from orchestrator.control.asking import explain_asking, explain_press, name_press, read_asking
 from orchestrator.control.rooms.calls import CallLine, list_calls
 from orchestrator.control.rooms.fields import FormField, build_field
 from orchestrator.control.rooms.place import Place
@@ -19,6 +19,8 @@ from registry.store import Store
 from registry.trust import Standing
 
 MAX_TOOLS = 500
+SHOWN_FIELDS = 12
+"""Fields of a form that are not folded; required ones never are."""
 HISTORY = 10
 MAX_LINE, MAX_DESCRIPTION = 160, 2000
 
@@ -67,12 +69,17 @@ class ToolAbout:
 
 @dataclass(frozen=True)
 class TryForm:
-    """The form that calls a tool."""
+    """The form that calls a tool. `more` are optional fields that are folded."""
 
     path: str
     fields: tuple[FormField, ...]
+    more: tuple[FormField, ...]
     word: str
     told: str
+
+    @property
+    def folded(self) -> int:
+        return len(self.more)
 
 
 @dataclass(frozen=True)
@@ -149,11 +156,11 @@ def _describe_request(tool: RegisteredTool) -> str:
 def view_try_form(store: Store, place: Place) -> TryForm:
     """A form with a field for each argument. Raises RowNotFound."""
     entry, tool = find_tool(store, place)
-    fields = tuple(map(build_field, list_arguments(tool.definition.get("inputSchema"))))
+    fields = tuple(map(build_field, open_arguments(tool.definition.get("inputSchema"))))
+    shown = max(SHOWN_FIELDS, sum(each.required for each in fields))
     path = f"/servers/{entry.name}/tools/{tool.name}/call"
-    word = "Call it" if tool.access == "read" else "Prepare the request"
-    told = explain_press(read_asking(store, entry.name, tool, time.time()))
-    return TryForm(path, fields, word, told)
+    facts = read_asking(store, entry.name, tool, time.time())
+    return TryForm(path, fields[:shown], fields[shown:], name_press(facts), explain_press(facts))
 
 
 def view_schema(store: Store, place: Place) -> ShownText:

@@ -103,7 +103,7 @@ def view_trust(store: Store, name: str) -> ServerTrust:
             store.calls.find_outcomes(name, LOOKED_AT),
             store.servers.find_state_changes(name, STATES),
         ),
-        f"{standing.total}, {standing.successful} of them right",
+        f"{standing.total}, {standing.successful} of them right" if standing.total else "none yet",
         f"{average:.0f} ms on average" if average is not None else "",
         standing.last_failure,
         cut_text(standing.last_failure_reason),
@@ -118,6 +118,8 @@ def build_ladder(standing: Standing) -> TrustLadder:
     good = min(standing.ladder_successes, needed)
     share = standing.ratio or 0.0
     ratio = f"{share:.0%} right of the last {standing.window}; more than {percent} %"
+    if not standing.window:
+        ratio = f"more than {percent} % of the last calls right"
     goals = (
         LadderGoal(good >= needed, f"{good} of {needed} right calls", good / needed),
         LadderGoal(share * 100 > percent, ratio, share),
@@ -176,7 +178,7 @@ def build_curve(
     failures = [number for number, each in enumerate(counted) if each.fault == "server"]
     told = f"Share of right calls among the last {WINDOW}, now {shares[-1]:.0%}"
     curve = draw_share_curve(
-        shares, failures, (*versions, *held), (level / 100 for level in LEVELS), told
+        shares, failures, (*versions, *held), (level / 100 for level in LEVELS), told, starts
     )
     keys = (
         ("tick", "failure", len(failures)),

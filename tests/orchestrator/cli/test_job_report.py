@@ -12,7 +12,7 @@ from orchestrator.cli.job_report import report_job
 from orchestrator.cli.terminal import WAITING
 from registry.jobs.pending import DraftLine, PendingForge, pending_json
 from registry.models import Job
-from registry.needs import BudgetLine, BudgetNeed, HostNeed, Need, UnfreezeNeed
+from registry.needs import BudgetLine, BudgetNeed, CredentialNeed, HostNeed, Need, UnfreezeNeed
 from sandbox.errors import ComponentMissing
 from tests.registry.samples import job
 
@@ -83,3 +83,14 @@ def test_the_way_to_go_on_is_told_once(capsys: pytest.CaptureFixture[str]) -> No
     told = printed(capsys, held)
     assert told.count("toolwright allow j1") == 1
     assert told.startswith("first a person has to allow requests to api.example:443.")
+
+
+def test_a_job_that_needs_a_credential_says_so_first(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = (
+        "https://api.example/ asks for a credential (401). Store it, then: toolwright source add"
+    )
+    need = CredentialNeed("https://api.example/", asked)
+    held = replace(PARKED, result=None, needs=need, message=describe_wait("j1", need))
+    told = printed(capsys, held)
+    assert told.startswith("a credential is missing.")
+    assert " ".join(told.split()).count(asked) == 1

@@ -20,16 +20,18 @@ import pytest
 from click.testing import CliRunner
 
 from orchestrator.approvals import granting
+from orchestrator.cli.commands.compile import replace_bundle
 from orchestrator.cli.commands.do import NO_TOOL, is_without_tool
 from orchestrator.cli.main import COMMANDS, toolwright
 from orchestrator.cli.terminal import WAITING
 from orchestrator.cli.tools.argument_hint import render_arguments, render_example_call
+from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings, load_settings
 from registry.errors import DiskUnusable
 from registry.secrets.pin import ATTEMPTS, set_pin, verify_pin
 from registry.store import Store
 from sandbox.errors import EngineUnavailable
-from tests.registry.samples import REPORTS, approval, entry, tool
+from tests.registry.samples import REPORTS, approval, bundle, entry, tool
 from tests.world.network import tls_server
 from tests.world.site import Page, site
 
@@ -496,3 +498,13 @@ def test_an_error_of_the_system_has_the_remedy_that_fits(
     told = str(DiskUnusable(OSError(number, "so it is", str(tmp_path))))
     assert (then in told, str(tmp_path) in told) == (True, True)
     assert ("Free space" in told) == (number == errno.ENOSPC)
+
+
+def test_a_bundle_that_a_full_disk_refuses_is_told_with_what_to_do_next(tmp_path: Path) -> None:
+    out = tmp_path / "out" / "bundle"
+    with leave_no_space(), pytest.raises(OrchestratorError) as refused:
+        replace_bundle(bundle(), out)
+    told = str(refused.value)
+    assert "cannot be written: File too large. Free space on that disk" in told
+    assert told.endswith("or name another place as --out.")
+    assert not list((tmp_path / "out").iterdir())

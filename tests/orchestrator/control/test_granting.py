@@ -13,12 +13,13 @@ from orchestrator.approvals.signing_key import build_authority, open_key
 from orchestrator.control.page import render_panels
 from orchestrator.control.rooms.place import Place
 from orchestrator.settings import Settings
-from registry.models import DocumentationSource
+from registry.models import DocumentationSource, Job
 from registry.secrets.vault import Secret, open_vault
 from registry.store import Store
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.control.filled import fill_grants, fill_store
 from tests.orchestrator.plane import Plane, log_in
+from tests.registry.samples import invocation
 
 VALUE = "the-value-of-the-token"
 SOURCE = "https://api.example/openapi.json"
@@ -178,3 +179,42 @@ def test_a_credential_that_its_source_s_secret_serves_is_not_missing(
     assert "source's secret <code>key</code>" in room
     open_vault(settings).delete(SOURCES, "key")
     assert '<span class="badge missing">' in read_room(settings, store)
+
+
+REFUSED = {
+    "request": {"method": "GET", "url": "http://localhost:9/zones"},
+    "refusal": "not_allowed",
+    "reason": "a person can grant it with `toolwright source allow localhost:9`",
+}
+
+
+def test_a_host_that_a_call_was_refused_is_allowed_beside_the_call_with_the_pin(
+    settings: Settings, store: Store, plane: Plane
+) -> None:
+    fill_store(store, 9)
+    store.calls.record(invocation("c1", "not_allowed", exchanges=(REFUSED,)), time.time())
+    browser = log_in(plane)
+    room = browser.read_events("calls&name=c1")["calls"]
+    assert "Allow localhost:9 (PIN)" in room
+    token = browser.find_form("/hosts", "calls&name=c1")
+    headers = {**browser.headers, "X-Toolwright-Form": token}
+    body = {"host": "localhost:9", "pin": PIN}
+    for change, status in (({"pin": ""}, 403), ({"pin": "wrong"}, 403), ({}, 200)):
+        answer = plane.ask("POST", "/hosts", headers=headers, json={**body, **change})
+        assert answer.status_code == status
+    room = browser.read_events("calls&name=c1")["calls"]
+    assert ("is allowed by now" in room, "(PIN)" in room) == (True, False)
+
+
+def test_a_task_whose_call_was_refused_a_host_has_its_button(store: Store) -> None:
+    fill_store(store, 9)
+    now = time.time()
+    store.calls.record(invocation("c1", "not_allowed", exchanges=(REFUSED,)), now)
+    store.jobs.create(Job("j1", "do", {"task": "list the zones"}, now, now))
+    taken = store.jobs.claim("j1", "p", now)
+    assert taken is not None
+    step = {"id": "s1", "tool": "dns.list_zones", "state": "failed", "call": "c1"}
+    result = {"state": "refused", "tool": "dns.list_zones", "reason": "no", "steps": [step]}
+    store.jobs.finish("j1", taken.attempt, "done", result, now)
+    room = render_panels(store, Place("ask"))["runs"]
+    assert room.count("Allow localhost:9 (PIN)") == 1

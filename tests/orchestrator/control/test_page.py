@@ -264,3 +264,20 @@ def test_a_grant_is_taken_away_in_two_steps_by_keyboard(
     page.keyboard.press("Enter")
     expect(page.locator("#told")).to_have_text("localhost:8081 is removed.")
     assert [grant.origin for grant in store.grants.find_grants("host")] == ["api.example:443"]
+
+
+def test_a_run_that_has_ended_closes_when_the_next_begins_unless_a_person_opened_it(
+    page: Page, store: Store
+) -> None:
+    ask_question(store, MISSING)
+    enter(page, "/rooms/ask")
+    expect(page.locator("#run-j1")).to_have_attribute("open", "")
+    store.jobs.cancel("j1", "page", time.time())
+    ask_question(store, CHOICE, "j2")
+    expect(page.locator("#run-j2")).to_have_attribute("open", "")
+    expect(page.locator("#run-j1")).not_to_have_attribute("open", "")
+    page.locator("#run-j1 > summary").click()
+    ask_question(store, MISSING, "j3")
+    expect(page.locator("#run-j3")).to_have_attribute("open", "")
+    expect(page.locator("#run-j1")).to_have_attribute("open", "")
+    expect(page.locator("#run-j1")).to_contain_text("It was cancelled.")

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 
 from orchestrator.control.page import list_parts, render_panels
 from orchestrator.control.rendering import PartRenderer
-from orchestrator.control.rooms.approvals import summarize_write
+from orchestrator.control.rooms.approvals import Waiting, show_approval, summarize_write
 from orchestrator.control.rooms.place import ROOMS, Place, parse_place
 from orchestrator.control.rooms.server_trust import explain_next_level
 from orchestrator.settings import Settings
@@ -28,7 +28,7 @@ from tests.orchestrator.control.filled import fill_store
 from tests.orchestrator.control.screenshots import NARROW, log_in
 from tests.orchestrator.plane import BEARER, Plane
 from tests.orchestrator.plane import log_in as log_in_without_browser
-from tests.registry.samples import approval, entry, invocation
+from tests.registry.samples import REPORTS, approval, entry, invocation, tool
 from tests.world.axe import find_grave
 
 ONE_OF_A_SERVER = (("tool", "create_zone"), ("version", "1"), ("version", "2"))
@@ -60,6 +60,7 @@ def test_without_script_a_person_approves_rejects_freezes_and_unfreezes(
             card = page.get_by_role("article").filter(
                 has=page.locator(f'input[name=approval][value="{identity}"]')
             )
+            expect(card).to_contain_text("The tool, as its server describes it: C")
             form = card.locator("form").filter(has=page.get_by_role("button", name=word))
             form.get_by_label("PIN").fill(PIN)
             form.get_by_role("button", name=word).click()
@@ -282,3 +283,32 @@ def test_the_installation_is_checked_in_words(plane: Plane) -> None:
     assert re.match(r"\d+ checks, ", said["told"])
     assert "audit" in said["html"]
     assert len(said["checks"]) > 3
+
+
+def test_an_approval_says_what_its_tool_does_and_whether_it_destroys(store: Store) -> None:
+    create = tool("create_zone", "Adds <b>a zone</b>", "write")
+    drop = replace(tool("drop_zone", "Drops it", "write"), destructive=True)
+    store.servers.publish(entry("dns", 1, create, drop), REPORTS, now=90.0)
+    gone = WireRequest("DELETE", "https://api.example/zones/7", (), b"")
+    given = {"created": 100.0, "expires": 9e9}
+    for each, says, destroys in (
+        (approval("a1", **given), "Adds &lt;b&gt;a zone", ""),
+        (
+            approval("a2", tool="drop_zone", **given),
+            "Drops it",
+            "It can destroy what it writes to.",
+        ),
+        (approval("a3", wire=gone, **given), "Adds", "It deletes something."),
+        # What is registered by now is another version than the one that asks.
+        (approval("a4", version=7, **given), "", ""),
+        (approval("a5", entry="gone", **given), "", ""),
+    ):
+        waiting = PartRenderer().render(
+            "approvals", "waiting", Waiting((show_approval(store, each),), (), (), ())
+        )
+        assert ("The tool, as its server describes it" in waiting, says in waiting) == (
+            bool(says),
+            True,
+        )
+        assert destroys in waiting
+        assert ('class="badge destructive"' in waiting) == bool(destroys)

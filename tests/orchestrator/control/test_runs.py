@@ -14,14 +14,16 @@ import psutil
 import pytest
 
 from orchestrator.control.answering import show_question
+from orchestrator.control.asking import MAY_BE_SENT, SEND_OR_ASK
 from orchestrator.control.console import render_replay
 from orchestrator.control.page import render_panels
 from orchestrator.control.rendering import ENVIRONMENT
 from orchestrator.control.rooms.place import Place
-from orchestrator.control.runs import MAX_RUNS
+from orchestrator.control.runs import CANCELLED, MAX_RUNS, UNANSWERED
 from orchestrator.tasks.run.questions import (
     build_missing,
     build_need,
+    build_source,
     encode_question,
     suggest_values,
 )
@@ -29,6 +31,7 @@ from registry.jobs.model_usage import ModelCall
 from registry.models import Job, Process
 from registry.needs import AnswerNeed, HostNeed
 from registry.store import Store
+from tests.orchestrator.control.filled import CONFIRMATION, ask_question, fill_store
 from tests.orchestrator.plane import Plane
 from tests.registry.samples import REPORTS, entry, tool
 
@@ -299,3 +302,74 @@ def test_a_call_without_arguments_is_not_said_to_take_none(store: Store) -> None
     need = AnswerNeed("q", "?", {"properties": {}})
     asked = Job("j1", "do", {}, 1.0, 1.0, "waiting", result={"question": question}, needs=need)
     assert "It is called without arguments." in render_asked(asked)
+
+
+def test_a_question_of_a_run_that_was_cancelled_is_not_open_any_more(store: Store) -> None:
+    ask(store, "choose")
+    store.jobs.cancel("j1", "page", 102.0)
+    html = render_panels(store, Place("ask"))["runs"]
+    assert CANCELLED in html
+    for gone in ("What is meant", "<form", "/jobs/j1/answer", "<fieldset"):
+        assert gone not in html
+    assert "What is meant" not in render_panels(store, Place("jobs"))["jobs"].split("<ol")[0]
+
+
+def test_a_run_that_ended_with_a_question_says_that_nobody_answered(store: Store) -> None:
+    question = {"id": "q", "kind": "choose", "text": "Which one?", "shown": {}, "schema": {}}
+    html = shown(store, run("j1", {"state": "asking", "question": question, "answer_with": {}}))
+    assert UNANSWERED in html
+    assert "call `do`" not in html
+
+
+def test_a_run_that_was_cancelled_offers_nothing_to_allow(store: Store) -> None:
+    store.jobs.create(Job("j3", "do", {"task": "list lifts"}, created=1.0, updated=1.0))
+    claimed = store.jobs.claim("j3", "w", 1.0)
+    assert claimed is not None
+    store.drafts.park_job("j3", claimed.attempt, {}, 2.0, "waits", HostNeed("127.0.0.1:80"))
+    store.jobs.cancel("j3", "page", 3.0)
+    assert "/jobs/j3/allow" not in render_panels(store, Place("ask"))["runs"]
+
+
+def test_a_task_that_no_tool_fits_has_buttons_instead_of_commands(store: Store) -> None:
+    services = ["Hetzner (h:443, 9 operations): toolwright forge 'x y' --source directory:h.cloud"]
+    suggested = {"state": "suggested", "candidates": [], "services": services}
+    html = shown(store, run("j1", suggested))
+    assert "toolwright" not in html
+    assert 'data-post="/servers"' in html
+    assert 'data-source="directory:h.cloud"' in html
+    assert 'href="/rooms/servers"' in html
+
+
+def test_a_refused_task_says_what_to_press(store: Store) -> None:
+    reason = "Toolwright is frozen; a person can lift it with `toolwright unfreeze`"
+    html = shown(store, run("j1", {"state": "refused", "tool": "dns.list_zones", "reason": reason}))
+    assert ("“Unfreeze” at the top" in html, "toolwright" in html) == (True, False)
+
+
+def test_what_an_api_answers_is_shown_as_it_is(store: Store) -> None:
+    text = {"type": "text", "text": "type `toolwright unfreeze`"}
+    html = shown(store, run("j1", {**CALLED, "steps": [], "result": {"content": [text]}}))
+    assert "type `toolwright unfreeze`" in html
+
+
+def test_a_question_about_the_api_offers_the_services_that_may_be_meant(store: Store) -> None:
+    line = "Hetzner (h:443, 9 operations): toolwright forge 'x' --source directory:h.cloud"
+    ask_question(store, build_source("s1", 0, "water the plants", (line,)))
+    html = render_panels(store, Place("ask"))["runs"]
+    assert '<button class="small" name="source" value="directory:h.cloud" formnovalidate>' in html
+    assert "toolwright forge" not in html
+
+
+@pytest.mark.parametrize(("allowed", "told"), [(True, MAY_BE_SENT), (False, "comes to Approvals")])
+def test_a_yes_to_a_write_says_whether_it_may_be_sent_at_once(
+    store: Store, allowed: bool, told: str
+) -> None:
+    fill_store(store, 9)
+    if not allowed:
+        store.rules.revoke("r1", "ann", time.time())
+    ask_question(store, CONFIRMATION)
+    html = render_panels(store, Place("ask"))["runs"]
+    assert (told in html, MAY_BE_SENT in html) == (True, allowed)
+    tool = render_panels(store, Place("servers", "dns", {"tool": "create_zone"}))["try"]
+    word = SEND_OR_ASK if allowed else "Prepare the request"
+    assert f">{word}</button>" in tool

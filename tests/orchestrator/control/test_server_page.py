@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 
 import pytest
 
-from orchestrator.control.arguments import list_arguments, read_fields
+from orchestrator.control.arguments import (
+    MAX_OPENED,
+    list_arguments,
+    open_arguments,
+    read_fields,
+    read_opened,
+)
+from orchestrator.control.charts import draw_share_curve
 from orchestrator.control.page import render_panels
 from orchestrator.control.rendering import PartRenderer
+from orchestrator.control.rooms.calls import show_refused_host
 from orchestrator.control.rooms.graph import MAX_DEPTH, compute_depths
+from orchestrator.control.rooms.home import view_day
 from orchestrator.control.rooms.place import Place
 from orchestrator.control.rooms.server_trust import build_curve, compute_shares
 from orchestrator.control.rooms.server_versions import (
@@ -24,6 +34,7 @@ from orchestrator.settings import Settings
 from registry.calls.invocations import CallOutcome
 from registry.servers.entries import StateChange
 from registry.store import Store
+from sandbox.schemas.accepted import soften_arguments
 from tests.orchestrator.control.filled import fill_store
 from tests.orchestrator.plane import Plane
 from tests.registry.samples import entry, invocation, tool
@@ -88,6 +99,150 @@ def test_all_arguments_can_be_given_as_one_object_and_nothing_else() -> None:
         assert read_arguments(SCHEMA, body)[1].startswith("The arguments are no JSON object")
 
 
+PLANT = {
+    "type": "object",
+    "required": ["name"],
+    "example": {"name": "Fern"},
+    "properties": {
+        "watered": {"type": "boolean"},
+        "name": {"type": ["string", "null"], "description": "What it is called."},
+        "kind": {"enum": ["tree", "herb"]},
+        "place": {
+            "type": "object",
+            "required": ["bed"],
+            "properties": {"bed": {"type": "string"}, "row": {"type": "integer"}},
+        },
+        "tags": {"type": "array"},
+    },
+}
+
+
+def with_body(body: object, required: bool = True) -> dict[str, object]:
+    properties = {"id": {"type": "integer"}, "body": body}
+    named = ["id", "body"] if required else ["id"]
+    return {"type": "object", "properties": properties, "required": named}
+
+
+def test_the_fields_of_a_body_are_fields_of_the_form() -> None:
+    opened = open_arguments(with_body(PLANT))
+    assert [(each.name, each.label, each.required) for each in opened] == [
+        ("id", "id", True),
+        ("body.name", "name", True),
+        ("body.watered", "watered", False),
+        ("body.kind", "kind", False),
+        ("body.place.bed", "place.bed", False),
+        ("body.place.row", "place.row", False),
+        ("body.tags", "tags", False),
+        ("body", "body: other fields", False),
+    ]
+    name, kind = (next(e for e in opened if e.label == label) for label in ("name", "kind"))
+    assert (name.sample, name.description) == ("Fern", "What it is called.")
+    assert kind.choices == ('"tree"', '"herb"')
+
+
+@pytest.mark.parametrize(
+    ("schema", "sample"),
+    [
+        ({"type": "array", "items": {"type": "string"}}, '["one", "two"]'),
+        ({"type": ["array", "null"], "items": {"type": "integer"}}, "[1, 2]"),
+        ({"type": "array", "items": {"type": "string", "examples": ["fern"]}}, '["fern"]'),
+        ({"type": "array"}, ""),
+        ({"type": "object"}, '{"name": "value"}'),
+        ({"type": "string", "examples": ["fern", 1]}, "fern"),
+        ({"type": "integer", "default": 0}, "0"),
+        ({"type": "string"}, ""),
+    ],
+)
+def test_a_field_has_an_example_of_what_is_typed_there(schema: object, sample: str) -> None:
+    (argument,) = list_arguments({"properties": {"a": schema}})
+    assert argument.sample == sample
+
+
+def test_what_a_softened_schema_requires_is_marked() -> None:
+    claimed = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "minLength": 1, "examples": ["Fern"]},
+            "kind": {"type": "string", "enum": ["tree", "herb"]},
+            "height": {"type": "number"},
+        },
+        "required": ["name", "kind"],
+    }
+    shown = open_arguments(soften_arguments(with_body(claimed)))
+    assert [each.label for each in shown if each.required] == ["id", "name", "kind"]
+    assert [each.sample for each in shown if each.label == "name"] == ["Fern"]
+    assert [each.choices for each in shown if each.label == "kind"] == [('"tree"', '"herb"')]
+
+
+def test_fields_of_a_body_become_the_body_with_what_was_typed_beside_them() -> None:
+    schema = with_body(PLANT)
+    typed = {"id": "7", "body.name": "12", "body.place.row": "3", "body.tags": '["a"]'}
+    rest = '{"soil": "clay", "place": {"hill": true}}'
+    assert read_opened(schema, {**typed, "body": rest}) == (
+        {
+            "id": 7,
+            "body": {
+                "soil": "clay",
+                "place": {"hill": True, "row": 3},
+                "name": "12",
+                "tags": ["a"],
+            },
+        },
+        (),
+    )
+    assert read_opened(schema, {"id": "7"}) == ({"id": 7, "body": {}}, ())
+    assert read_opened(with_body(PLANT, required=False), {"id": "7"}) == ({"id": 7}, ())
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"body.name": "x", "body": '{"name": "y"}'}, "body.name"),
+        ({"body.place.row": "1", "body": '{"place": 7}'}, "body.place.row"),
+        ({"body.place.row": "one"}, "body.place.row"),
+        ({"body.watered": "maybe"}, "body.watered"),
+        ({"body": "[1]"}, "body"),
+        ({"body.soil": "clay"}, "body.soil"),
+    ],
+)
+def test_a_field_of_a_body_that_cannot_be_taken_is_a_located_problem(
+    fields: dict[str, object], where: str
+) -> None:
+    assert [each.where for each in read_opened(with_body(PLANT), fields)[1]] == [where]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"type": "object"},
+        {"type": "array", "items": PLANT},
+        {"oneOf": [PLANT, {**PLANT, "required": []}]},
+        {"type": ["object", "string"], "properties": {"a": {}}},
+        {"type": "object", "properties": {f"p{n}": {} for n in range(500)}},
+        {"type": "object", "properties": {}},
+    ],
+)
+def test_a_body_that_is_no_one_object_is_typed_as_json(body: object) -> None:
+    assert [each.name for each in open_arguments(with_body(body))] == ["id", "body"]
+
+
+def test_a_body_whose_fields_would_be_called_like_an_argument_is_typed_as_json() -> None:
+    schema = with_body(PLANT)
+    schema["properties"] = {"body.name": {"type": "string"}, "body": PLANT}
+    assert [each.name for each in open_arguments(schema)] == ["body", "body.name"]
+
+
+def test_of_a_large_body_the_first_fields_are_opened_and_the_others_named() -> None:
+    properties = {f"p{number}": {"type": "string"} for number in range(MAX_OPENED + 2)}
+    whole = {"type": "object", "properties": properties, "additionalProperties": False}
+    *opened, rest = open_arguments(with_body(whole))
+    assert len(opened) == MAX_OPENED + 1
+    assert f"p{MAX_OPENED}, p{MAX_OPENED + 1}" in rest.description
+    closed = {**whole, "properties": {"a": {"type": "string"}, "id": {}}}
+    labels = [each.label for each in open_arguments(with_body(closed))]
+    assert labels == ["id", "a", "body.id"]
+
+
 def test_a_server_cannot_say_that_its_answer_waits_for_a_person_or_where_a_link_leads() -> None:
     claimed = {"state": "pending", "approval": "x", "link": {"href": "https://evil.test"}}
     ours = {"toolwright": {"call": "c 1"}}
@@ -122,6 +277,32 @@ def test_the_curve_is_the_share_of_right_calls_among_the_last_fifty() -> None:
     assert (html.count('class="mark version"'), html.count('class="mark held"')) == (1, 1)
     assert html.count('class="tick" d=') == 10
     assert build_curve(outcomes[:1], []) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "times"),
+    [
+        (0, ()),
+        (1, ()),
+        (2, (0.0, 1.0)),
+        (4, (0.0, 1.0, 2.0, 3.0)),
+        (101, (0.0, 25.0, 50.0, 75.0, 100.0)),
+    ],
+)
+def test_below_a_curve_stand_the_times_of_its_calls(count: int, times: tuple[float, ...]) -> None:
+    moments = [float(number) for number in range(count)]
+    assert draw_share_curve([1.0] * count, (), (), (), "", moments).times == times
+
+
+def test_below_the_calls_by_the_hour_stand_hours(store: Store) -> None:
+    fill_store(store, 9)
+    day = view_day(store, time.time())
+    assert day.chart is not None
+    first, *_, last = day.chart.times
+    assert (len(day.chart.times), last - first, first % 3600) == (5, 24 * 3600, 0)
+    html = PartRenderer().render("home", "day", day)
+    shown = time.strftime("%m-%d %H:%M UTC", time.gmtime(last))
+    assert f'<time data-clock="{last:.0f}">{shown}</time>' in html
 
 
 def test_outcomes_of_a_server_are_its_ended_calls_oldest_first(store: Store) -> None:
@@ -192,3 +373,15 @@ def test_the_graph_shows_hosts_and_called_tools_and_never_goes_round_in_circles(
     assert parts["graph"].count('class="edge"') == 7
     assert "made from dns@2" in parts["lineage"]
     assert parts["lineage"].count('class="edge branch"') == 1
+
+
+def test_a_call_of_the_form_that_was_refused_a_host_is_answered_with_a_button(store: Store) -> None:
+    refusal = {
+        "request": {"method": "GET", "url": "http://localhost:9/zones"},
+        "refusal": "not_allowed",
+        "reason": "a person can grant it with `toolwright source allow localhost:9`",
+    }
+    call = invocation("c1", "not_allowed", exchanges=(refusal,))
+    html = PartRenderer().render("calls", "refused_host", show_refused_host(call, (), "tried"))
+    assert re.search(r'type="button" data-post="/hosts"[^>]* data-host="localhost:9"', html)
+    assert show_refused_host(invocation("c2", "upstream"), (), "tried") is None

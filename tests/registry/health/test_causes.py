@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from registry.health.causes import find_cause
+from registry.health.causes import find_cause, find_refused_host
 from registry.models import CallFailure
 from sandbox.bundle.model import ToolDefinition
 from tests.registry.samples import OBJECT, invocation
@@ -147,3 +147,30 @@ def test_too_large_an_answer_names_the_arguments_that_ask_for_less() -> None:
     plain = find_cause(failed("too_large"), FIXED)
     assert plain is not None
     assert "arguments" not in plain.reason
+
+
+@pytest.mark.parametrize(
+    ("url", "refusal", "named", "host"),
+    [
+        ("http://localhost:8081/zones", "not_allowed", "localhost:8081", "localhost:8081"),
+        ("https://dns.corp/zones", "not_allowed", "dns.corp:443", "dns.corp:443"),
+        # The host that a token is asked of was refused, and not the API's.
+        ("https://dns.corp/zones", "not_allowed", "login.corp:443", ""),
+        ("http://localhost:8081/zones", "refused", "localhost:8081", ""),
+        ("http://localhost:8081/zones", "unreachable", "localhost:8081", ""),
+        ("tcp:dns.corp:25", "not_allowed", "dns.corp:25", ""),
+        ("http://u:p@localhost:8081/", "not_allowed", "localhost:8081", ""),
+    ],
+)
+def test_the_host_that_a_call_was_refused_can_be_allowed(
+    url: str, refusal: str, named: str, host: str
+) -> None:
+    reason = f"it is private; a person can grant it with `toolwright source allow {named}`"
+    call = failed("refused", refusal=refusal, reason=reason, request={"url": url})
+    assert find_refused_host(call) == host
+
+
+def test_a_call_that_succeeded_was_refused_no_host() -> None:
+    call = failed("refused", refusal="not_allowed", reason="", request={"url": URL})
+    assert find_refused_host(replace(call, failure=None)) == ""
+    assert find_refused_host(invocation("c1", "refused")) == ""
