@@ -27,6 +27,7 @@ from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
 from orchestrator.tasks.routing.naming import (
     NEUTRAL,
+    Naming,
     find_answer_schema,
     list_identifiers,
     list_said,
@@ -118,18 +119,18 @@ def decide_step(
     if is_foreign and not made:
         found = []
     found = order_by_access(found, intent)
-    readings = {_get_key(each): _read_for(parts, task, each) for each in _list_siblings(found)}
+    readings = {_get_key(each): _read_for(parts, task, each) for each in found}
+    names = {_get_key(each): _name_for(parts, words, each, readings) for each in found}
     # A question is answered by no write, so none is a rival.
     writing = {_get_key(each) for each in routed.found if each.access != "read"}
     ruled_out = writing if intent.reason in _ASKING else set()
-    found = prefer_fitting(found, readings)
+    found = prefer_fitting(found, readings, {key for key, each in names.items() if each.is_whole})
     route = replace(routed.route, matches=tuple(each.match for each in found))
     first = found[0] if found else None
     reading, candidate = Reading(), None
     if first is not None:
         tool = parts.roster.find_tool(first.match.entry, first.match.tool)
-        reading = readings[_get_key(first)]
-        naming = name_words(words, tool, first.entry.name, first.entry.title, reading)
+        reading, naming = readings[_get_key(first)], names[_get_key(first)]
         candidate = replace(
             _describe_candidate(parts, first, made),
             unnamed=naming.unnamed,
@@ -169,12 +170,19 @@ _ASKING: frozenset[IntentReason] = frozenset({"question", "deictic", "opinion"})
 
 
 def prefer_fitting(
-    found: Sequence[Suggestion], readings: Mapping[ToolKey, Reading]
+    found: Sequence[Suggestion],
+    readings: Mapping[ToolKey, Reading],
+    named: Set[ToolKey] = frozenset(),
 ) -> list[Suggestion]:
     """The candidates, led by the one of the first's server that takes what the task says, where the
-    first has no place for it and just one other has.
+    first has no place for it and just one other has; or by the one that the task names whole
+    (`named`) and that needs nothing, where it says nothing of what the first needs.
     """
-    if not found or not readings[_get_key(found[0])].unused:
+    if not found:
+        return []
+    own = readings[_get_key(found[0])]
+    unsaid = bool(own.missing) and not (own.evidence or own.unused)
+    if not (own.unused or unsaid):
         return list(found)
     fitting = [
         each
@@ -182,7 +190,8 @@ def prefer_fitting(
         if each.access == "read" == found[0].access
         and (reading := readings.get(_get_key(each))) is not None
         and is_whole(reading)
-        and reading.evidence
+        and each.entry.name == found[0].entry.name
+        and (_get_key(each) in named if unsaid else reading.evidence)
     ]
     if len(fitting) != 1:
         return list(found)
@@ -205,7 +214,7 @@ def _judge_first(
     others: Set[ToolKey],
 ) -> Route:
     """The route with how sure the first is once its arguments are read: their values are no words
-    that it would have to be about, and tools of its server that have no place for them no rivals.
+    that it would have to be about, and tools that have no place for them no rivals.
     """
     reading = readings[_get_key(first)]
     if not is_whole(reading):
@@ -218,12 +227,11 @@ def _judge_first(
     # Words without their values may be too few to find anything by, which says nothing of the rest.
     least = route.probability if first.match == found else min(route.probability, LEAST_FOUND)
     probability = max(judged.probability, least)
-    return replace(route, probability=probability, margin=judged.margin, vetoes=judged.vetoes)
-
-
-def _list_siblings(found: Sequence[Suggestion]) -> list[Suggestion]:
-    """The candidates of the first's server."""
-    return [each for each in found if each.entry.name == found[0].entry.name]
+    margin = judged.margin
+    if not judged.probability and ruled_out >= readings.keys() - {_get_key(first)}:
+        # Nothing is said but values, and no other takes them.
+        margin = 1.0
+    return replace(route, probability=probability, margin=margin, vetoes=judged.vetoes)
 
 
 def _get_key(each: Suggestion) -> ToolKey:
@@ -235,6 +243,13 @@ def _read_for(parts: TaskParts, task: str, each: Suggestion) -> Reading:
     reading = read_words(task, tool, {}, f"{each.entry.name} {each.entry.title}")
     named = find_named_lookup(parts, plain_words(task), each.entry.name, tool, reading)
     return reading if named is None else read_by_name(reading, named)
+
+
+def _name_for(
+    parts: TaskParts, words: str, each: Suggestion, readings: Mapping[ToolKey, Reading]
+) -> Naming:
+    tool = parts.roster.find_tool(*_get_key(each))
+    return name_words(words, tool, each.entry.name, each.entry.title, readings[_get_key(each)])
 
 
 def _find_named_api(
@@ -311,6 +326,7 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
         given=known,
         now=datetime.now().astimezone(),
         about=f"{about} {tool.name} {tool.description[:500]}",
+        tool=tool.name,
     )
     if takes_pages(tool) and _COUNTING.search(task):
         # Of a page's rows nobody can tell how many there are.
