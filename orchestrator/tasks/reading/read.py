@@ -62,8 +62,8 @@ def read_arguments(
     `given` are those that the caller named, `memory` values of earlier exchanges by argument name,
     `defaults` what a person set for arguments. Days such as `tomorrow` are read with `now` alone.
     `about` are the names that a person knows the server by, never a stranger's description: in the
-    task they are no values. `tool` is its name: a number behind the thing that it is about is no count
-    of others. Of a task longer than 4,000 characters nothing is read.
+    task they are no values. `tool` is its name: a number behind the thing that it is about counts
+    no others. Of a task longer than 4,000 characters nothing is read.
     """
     if len(task) > MAX_TASK:
         task = ""

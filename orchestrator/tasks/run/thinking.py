@@ -21,9 +21,11 @@ from orchestrator.tasks.planning.binding import bind_steps
 from orchestrator.tasks.planning.lookup import takes_pages
 from orchestrator.tasks.planning.parse import ANSWER, parse_plan
 from orchestrator.tasks.planning.split import find_order
+from orchestrator.tasks.reading.foreign import write_plainly
+from orchestrator.tasks.reading.parameters import list_parameters
 from orchestrator.tasks.reading.read import read_arguments
 from orchestrator.tasks.routing.decision import Candidate, Decision, Reason, decide
-from orchestrator.tasks.routing.intent import classify_task
+from orchestrator.tasks.routing.intent import classify_task, is_english
 from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
 from orchestrator.tasks.routing.naming import (
     NEUTRAL,
@@ -136,7 +138,8 @@ def decide_step(
             unnamed=naming.unnamed,
             is_named=naming.is_whole,
         )
-        route = _judge_first(parts, words, route, matches[0], first, tool, readings, ruled_out)
+        said = write_plainly(words, list_identifiers(tool, first.entry.name, first.entry.title))
+        route = _judge_first(parts, said, route, matches[0], first, tool, readings, ruled_out)
     decision = decide(
         route, candidate, reading, intent, parts.bands, margin=route.margin, same_api=same_api
     )
@@ -241,7 +244,8 @@ def _get_key(each: Suggestion) -> ToolKey:
 def _read_for(parts: TaskParts, task: str, each: Suggestion) -> Reading:
     tool = parts.roster.find_tool(*_get_key(each))
     reading = read_words(task, tool, {}, f"{each.entry.name} {each.entry.title}")
-    named = find_named_lookup(parts, plain_words(task), each.entry.name, tool, reading)
+    words = plain_words(task, tool, f"{each.entry.name} {each.entry.title}")
+    named = find_named_lookup(parts, words, each.entry.name, tool, reading)
     return reading if named is None else read_by_name(reading, named)
 
 
@@ -249,6 +253,7 @@ def _name_for(
     parts: TaskParts, words: str, each: Suggestion, readings: Mapping[ToolKey, Reading]
 ) -> Naming:
     tool = parts.roster.find_tool(*_get_key(each))
+    words = write_plainly(words, list_identifiers(tool, each.entry.name, each.entry.title))
     return name_words(words, tool, each.entry.name, each.entry.title, readings[_get_key(each)])
 
 
@@ -318,7 +323,7 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
     words = (
         _COUNTING.sub("which", task)
         if "uri" in json.dumps(tool.input_schema)
-        else plain_words(task)
+        else plain_words(task, tool, about)
     )
     reading = read_arguments(
         words,
@@ -331,12 +336,34 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
     if takes_pages(tool) and _COUNTING.search(task):
         # Of a page's rows nobody can tell how many there are.
         reading = replace(reading, unused=(*reading.unused, "how many"))
-    return _note_unread(words, tool, reading, about)
+    return _note_unread(words, tool, _doubt_written(task, reading, tool), about)
 
 
-def plain_words(task: str) -> str:
-    """A task without its URLs; who asks how many there are asks which there are."""
-    return _ask_which(strip_addresses(task))
+def _doubt_written(task: str, reading: Reading, tool: ToolDefinition) -> Reading:
+    """The reading with doubts where a text is no word of the task but the English of one: `Essen`
+    may be a town.
+    """
+    listed = {p.name for p in list_parameters(tool.input_schema) if p.enum}
+    lower = task.lower()
+    told = [
+        name
+        for name, value in reading.arguments.items()
+        if isinstance(value, str)
+        and name not in listed
+        and reading.origins.get(name) == "task"
+        and {*split_words(reading.evidence.get(name, ""))} - {*split_words(lower)}
+        and {*split_words(value)} - {*split_words(lower)}
+        and not is_english(task)
+    ]
+    return replace(reading, doubtful=tuple(dict.fromkeys((*reading.doubtful, *told))))
+
+
+def plain_words(task: str, tool: ToolDefinition | None = None, about: str = "") -> str:
+    """A task without its URLs; who asks how many there are asks which there are. Where a tool and
+    the names of its server are given, what is in another language is written by their words.
+    """
+    words = _ask_which(strip_addresses(task))
+    return words if tool is None else write_plainly(words, list_identifiers(tool, about, ""))
 
 
 def _ask_which(task: str) -> str:
