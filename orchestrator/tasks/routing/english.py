@@ -415,6 +415,8 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
     """An imperative: its first word is a verb that is known."""
     verb = said.get_word(0)
     rest = said.words[1:]
+    if verb in ("pull", "bring") and rest[:1] == ("up",):
+        verb, rest = "show", rest[1:]
     if verb in w.ADVISING:
         return TaskIntent("advice", "how or why")
     if verb not in w.READING_VERBS | w.WRITING_VERBS | w.MAKING:
@@ -442,8 +444,10 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
     if verb == "report" and rest[0] in ("that", "a", "an", "my"):
         # `report the sales` asks for them, `report a leak` tells of one.
         found = replace(found, access="write")
+    about = rest[1:2] == ("about",) and _is_exact(rest)
     if verb == "tell" and (len(rest) < 2 or rest[1] in ("a", "about", "something", "more")):
-        found = replace(found, reason="unlike an order", certain=False)
+        # Of `berth 14` nothing but its data can be told.
+        found = found if about else replace(found, reason="unlike an order", certain=False)
     if verb == "name" and rest[0] not in ("the", "all", "every", "each"):
         found = replace(found, reason="unlike an order", certain=False)
     if verb == "see" or (verb in w.NOUNLIKE and not _is_named_plainly(rest)):
@@ -463,8 +467,12 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
 
 def _is_named_plainly(rest: tuple[str, ...]) -> bool:
     """Whether an object is a definite one, or holds a number, an address or a quotation."""
-    exact = any(c.isdigit() or c == "." for word in rest for c in word) or QUOTED in rest
-    return exact or rest[0] in w.DETERMINERS
+    return _is_exact(rest) or rest[0] in w.DETERMINERS
+
+
+def _is_exact(words: tuple[str, ...]) -> bool:
+    """Whether words hold a number, an address or a quotation."""
+    return any(c.isdigit() or c == "." for word in words for c in word) or QUOTED in words
 
 
 def _include_other_verbs(found: TaskIntent, rest: tuple[str, ...]) -> TaskIntent:
@@ -552,7 +560,17 @@ def _classify_statement(said: Sentence) -> TaskIntent:
         return TaskIntent("remark", "statement")
     if _is_negated(said.words):
         return TaskIntent("remark", "negation")
-    return TaskIntent("command", "terse", False, None)
+    return TaskIntent("command", "terse", False, "read" if _asks_for_list(said) else None)
+
+
+def _asks_for_list(said: Sentence) -> bool:
+    """Whether words without a verb say that all of something is wanted: `berth list`, `all berths
+    please`, `berths, all of them`.
+    """
+    polite = said.words[-1] in ("please", "pls", "plz")
+    words = said.words[:-1] if polite else said.words
+    listed = words[-1:] == ("list",) or said.has_phrase(("all of them", "the full list"))
+    return listed or (words[:1] == ("all",) and (polite or words[1:2] == ("the",)))
 
 
 def _is_negated(words: tuple[str, ...]) -> bool:

@@ -9,7 +9,7 @@ nothing, so that a text stuffed with words lets nothing be called.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -33,9 +33,29 @@ NEUTRAL = (
     | _SEEKING
     | w.POLITE
     | frozenset("all every each current currently today please thanks thank s".split())
+    | frozenset("details detail info information overview".split())
 ) - _TELLING
 """Words that say nothing of what is wanted: function words, polite ones, verbs of showing."""
 _TOKEN = re.compile(r"\S+")
+_SILENT = re.compile(
+    r"\b(?:at\s+the\s+moment|right\s+now|at\s+present|(?:look|pull|bring)\s+up|"
+    r"(?:whole|full|complete)\s+list|(?<=have\s)got|(?<=we\s)got|(?<=there\s)got)\b",
+    re.IGNORECASE,
+)
+"""Phrases of words that say nothing together."""
+_ASKED = (
+    (r"how\s+long", "length duration minutes hours seconds"),
+    (r"how\s+much", "price amount cost total balance fee"),
+    (r"how\s+old", "age"),
+    (r"how\s+(?:big|large)", "size area capacity"),
+    (r"how\s+(?:high|tall)", "height"),
+    (r"how\s+wide", "width"),
+    (r"how\s+heavy", "weight"),
+    (r"how\s+(?:warm|hot|cold)", "celsius fahrenheit temperature degrees"),
+    (r"when", "date time due day start end"),
+    (r"who", "name owner author customer artist"),
+)
+"""What a question asks for, and fields that have that of a thing."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +73,8 @@ def name_words(
 ) -> Naming:
     """What a tool's identifiers name of a task without the values that went into its arguments."""
     known = list_identifiers(tool, server, title)
-    said = list_said(strip_values(task, reading, known))
+    rest = strip_values(task, reading, known)
+    said = list_said(_strip_asked(rest, known) if reading.evidence else rest)
     unnamed = tuple(
         dict.fromkeys(word for word in said if word not in NEUTRAL and stem_word(word) not in known)
     )
@@ -63,9 +84,17 @@ def name_words(
     return Naming(unnamed, not unnamed and bool(wanted) and all(each in stems for each in wanted))
 
 
+def _strip_asked(task: str, known: Set[str]) -> str:
+    """A question about one thing, without the words that ask for what the tool's answer has."""
+    for asked, fields in _ASKED:
+        if known & {stem_word(field) for field in fields.split()}:
+            task = re.sub(rf"\A\W*{asked}\b", " ", task, flags=re.IGNORECASE)
+    return task
+
+
 def list_said(task: str) -> list[str]:
     """The words of a task; `phone number` says no more than `phone`, `number of phones` does."""
-    words = split_words(task)
+    words = split_words(_SILENT.sub(" ", task))
     return [
         word
         for before, word in pairwise(["", *words])
