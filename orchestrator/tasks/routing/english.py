@@ -355,7 +355,8 @@ def _classify_permission(said: Sentence) -> TaskIntent:
     """`can I see the zones?` asks for them; `can I cancel?` asks whether one may."""
     subject, verb = said.get_word(1), said.get_word(2)
     if subject in ("i", "we") and verb in ("see", "view", "have", "get"):
-        certain = verb in ("see", "view") and said.get_word(3) in w.DEFINITE
+        shown = verb in ("see", "view") and said.get_word(3) in w.DEFINITE
+        certain = shown or _is_listing(said.drop(3))
         return TaskIntent("command", "polite question", certain, "read")
     return TaskIntent("advice", "opinion")
 
@@ -385,9 +386,21 @@ def _classify_wish(said: Sentence) -> TaskIntent | None:
             access: Access = "read" if verb in w.READING_VERBS else "write"
             return TaskIntent("command", "wish", False, access)
         return TaskIntent("remark", "statement")
-    if said.drop_phrase(w.WISHED_THINGS) is not None:
-        return TaskIntent("command", "wish", False, None)
-    return None
+    thing = said.drop_phrase(w.WISHED_THINGS)
+    if thing is None:
+        return None
+    if _is_listing(thing):
+        return _doubt(TaskIntent("command", "wish", True, "read"), thing)
+    return TaskIntent("command", "wish", False, None)
+
+
+def _is_listing(said: Sentence) -> bool:
+    """Whether something written is meant: `an overview of …`, `the list of all …`."""
+    articles = ("a", "an", "the")
+    words = said.drop(1) if said.get_word(0) in articles else said
+    words = words.drop(1) if words.get_word(0) in ("full", "whole", "complete", "quick") else words
+    kinds = ("list", "overview", "summary", "details")
+    return words.get_word(0) in kinds and words.get_word(1) == "of" and bool(words.get_word(2))
 
 
 def _classify_suggestion(said: Sentence) -> TaskIntent | None:
@@ -570,7 +583,7 @@ def _asks_for_list(said: Sentence) -> bool:
     polite = said.words[-1] in ("please", "pls", "plz")
     words = said.words[:-1] if polite else said.words
     listed = words[-1:] == ("list",) or said.has_phrase(("all of them", "the full list"))
-    return listed or (words[:1] == ("all",) and (polite or words[1:2] == ("the",)))
+    return polite or listed or words[:2] == ("all", "the")
 
 
 def _is_negated(words: tuple[str, ...]) -> bool:

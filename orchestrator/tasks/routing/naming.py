@@ -81,7 +81,19 @@ def name_words(
     stems = {stem_word(word) for word in [*said, *_list_kinds(task, reading)]}
     verbs = w.READING_VERBS | _SEEKING
     wanted = [stem_word(word) for word in split_words(tool.name) if word not in verbs]
-    return Naming(unnamed, not unnamed and bool(wanted) and all(each in stems for each in wanted))
+    told = all(each in stems for each in wanted) or (
+        bool(reading.evidence) and _find_own_verb(tool) in stems
+    )
+    return Naming(unnamed, not unnamed and bool(wanted) and told)
+
+
+def _find_own_verb(tool: ToolDefinition) -> str:
+    """The stem of the verb in a tool's name that says itself what is done to what: `track` of
+    `track_parcel`, none of `get_parcel`. Beside a value it says as much as the whole name.
+    """
+    first = split_words(tool.name)[:1]
+    usual = {*" ".join(VERBS.values()).split(), "give", "tell", "check", "look", "open", "do"}
+    return stem_word(first[0]) if first and first[0] not in usual else ""
 
 
 def _strip_asked(task: str, known: Set[str]) -> str:

@@ -42,7 +42,14 @@ from orchestrator.tasks.run.state import StepState, get_server
 from orchestrator.tasks.suggestions import Routed, Suggestion
 from registry.errors import RegistryError
 from registry.models import CALLABLE, Entry, Route, ToolMatch
-from registry.search.words import STOP_WORDS, VERBS, WEAK_WORDS, split_words, stem_word
+from registry.search.words import (
+    STOP_WORDS,
+    VERBS,
+    WEAK_WORDS,
+    parse_query,
+    split_words,
+    stem_word,
+)
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.model import Bundle, ToolDefinition
@@ -224,15 +231,14 @@ def _judge_first(
         return route
     known = list_identifiers(tool, first.entry.name, first.entry.title)
     ruled_out = others | {key for key, each in readings.items() if not is_whole(each)}
-    judged = parts.suggestions.store.search.judge(
-        strip_values(words, reading, known), *_get_key(first), ruled_out
-    )
+    left = strip_values(words, reading, known)
+    judged = parts.suggestions.store.search.judge(left, *_get_key(first), ruled_out)
     # Words without their values may be too few to find anything by, which says nothing of the rest.
     least = route.probability if first.match == found else min(route.probability, LEAST_FOUND)
     probability = max(judged.probability, least)
     margin = judged.margin
-    if not judged.probability and ruled_out >= readings.keys() - {_get_key(first)}:
-        # Nothing is said but values, and no other takes them.
+    if not parse_query(left).terms and ruled_out >= readings.keys() - {_get_key(first)}:
+        # Nothing is said but values, and no other takes them: `100 EUR in USD`.
         margin = 1.0
     return replace(route, probability=probability, margin=margin, vetoes=judged.vetoes)
 
@@ -367,11 +373,17 @@ def plain_words(task: str, tool: ToolDefinition | None = None, about: str = "") 
 
 
 def _ask_which(task: str) -> str:
-    return _COUNTING.sub("which", task)
+    return _RAINING.sub("which weather", _COUNTING.sub("which", task))
 
 
 _COUNTS = frozenset({"count", "total", "number"})
 """Words of the names of tools that say how many there are."""
+_RAINING = re.compile(
+    r"\A(?:is|will|does|was)\s+it\s+(?:be\s+|going\s+to\s+)?"
+    r"(?:rain|snow|hail|thunder|drizzl|storm|freez|sunny|cloudy|windy|foggy)\w*",
+    re.IGNORECASE,
+)
+"""What has no subject but `it` is the weather."""
 _COUNTING = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 
