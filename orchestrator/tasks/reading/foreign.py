@@ -42,6 +42,11 @@ SILENT: Mapping[str, frozenset[str]] = {
 }
 """Words that ask, point or say nothing: never those that negate, doubt or choose."""
 _BEFORE_PLACES = frozenset({"in", "nach", "ab", "aus", "von", "bei", "für"})
+_STATES = frozenset(
+    "arbeit aussicht betrieb bewegung eile form gefahr kürze ordnung panik ruhe sicht stimmung "
+    "urlaub zukunft".split()
+)
+"""What one can be in that is no place: `in Ordnung`."""
 _ENDINGS = ("n", "en", "e", "s", "es")
 
 
@@ -58,10 +63,12 @@ def write_plainly(task: str, known: Set[str]) -> str:
     def write(found: re.Match[str]) -> str:
         nonlocal before
         told = _write_word(found, reading, language, known)
-        if language == "german" and told == found[0] and before not in _BEFORE_PLACES:
+        lower = found[0].lower()
+        placed = before in _BEFORE_PLACES and lower not in _STATES
+        if language == "german" and told == found[0] and not placed:
             # All nouns have a capital, so none of them says that it is a name.
             told = told[0].lower() + told[1:] if told[1:].islower() else told
-        before = found[0].lower()
+        before = lower
         return told
 
     return _WORD.sub(write, task)

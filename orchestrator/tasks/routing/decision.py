@@ -164,10 +164,10 @@ def _object_to_intent(
 
 def _is_terse(intent: TaskIntent, candidate: Candidate, reading: Reading) -> bool:
     """Whether words without a verb say all of a call (`status of flight SK401`), or ask for a list
-    (`all berths please`).
+    (`all the berths please`).
     """
-    asks = bool(reading.evidence) or intent.access == "read"
-    return intent.reason == "terse" and candidate.is_named and asks
+    asks = bool(reading.evidence) if intent.reason == "terse" else intent.reason == "listing"
+    return candidate.is_named and asks
 
 
 def _object_to_match(

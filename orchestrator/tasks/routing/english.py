@@ -367,7 +367,8 @@ def _classify_marked_question(said: Sentence) -> TaskIntent:
         return TaskIntent("advice", "opinion", False)
     verb = said.get_word(0)
     access: Access | None = "write" if verb in w.WRITING_VERBS else "read"
-    return TaskIntent("command", "terse", False, access)
+    listing = access == "read" and _ends_in_plural(said.words)
+    return TaskIntent("command", "listing" if listing else "terse", False, access)
 
 
 def _classify_wish(said: Sentence) -> TaskIntent | None:
@@ -428,7 +429,7 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
     """An imperative: its first word is a verb that is known."""
     verb = said.get_word(0)
     rest = said.words[1:]
-    if verb in ("pull", "bring") and rest[:1] == ("up",):
+    if verb in ("pull", "bring") and rest[:1] == ("up",) and rest[1:2] not in (("a",), ("an",)):
         verb, rest = "show", rest[1:]
     if verb in w.ADVISING:
         return TaskIntent("advice", "how or why")
@@ -573,7 +574,9 @@ def _classify_statement(said: Sentence) -> TaskIntent:
         return TaskIntent("remark", "statement")
     if _is_negated(said.words):
         return TaskIntent("remark", "negation")
-    return TaskIntent("command", "terse", False, "read" if _asks_for_list(said) else None)
+    if _asks_for_list(said):
+        return TaskIntent("command", "listing", False, "read")
+    return TaskIntent("command", "terse", False, None)
 
 
 def _asks_for_list(said: Sentence) -> bool:
@@ -583,7 +586,13 @@ def _asks_for_list(said: Sentence) -> bool:
     polite = said.words[-1] in ("please", "pls", "plz")
     words = said.words[:-1] if polite else said.words
     listed = words[-1:] == ("list",) or said.has_phrase(("all of them", "the full list"))
-    return polite or listed or words[:2] == ("all", "the")
+    return listed or ((polite or words[:2] == ("all", "the")) and _ends_in_plural(words))
+
+
+def _ends_in_plural(words: tuple[str, ...]) -> bool:
+    """Whether the last word is a plural by its ending: of several things a list can be given."""
+    last = words[-1] if words else ""
+    return last.endswith("s") and not last.endswith(("ss", "us", "is"))
 
 
 def _is_negated(words: tuple[str, ...]) -> bool:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from orchestrator.tasks.model import Reading
+from orchestrator.tasks.planning.binding import to_singular
 from orchestrator.tasks.reading.values import scan_values
 from orchestrator.tasks.routing import words as w
 from registry.search.words import STOP_WORDS, VERBS, split_words, stem_word
@@ -26,7 +27,7 @@ MAX_ENUM = 100
 MAX_TITLE = 5
 """Words of a server's title that count: it is a stranger's, and shown to whoever confirms it."""
 _SEEKING = frozenset(f"{VERBS['read']} {VERBS['search']} give tell".split())
-_TELLING = frozenset("if than or like who when how some then first finally so".split())
+_TELLING = frozenset("if than or like who when how some then first finally so as".split())
 """Words that search leaves out and that make it another question."""
 NEUTRAL = (
     STOP_WORDS
@@ -62,10 +63,12 @@ _ASKED = (
 class Naming:
     """`unnamed` are the words of a task that say what is wanted and that no identifier of the tool
     has. `is_whole`: there are none, and the task says all of the tool's name but its verb.
+    `is_many`: it does, and says that there are several (`the invoices`, not `the invoice`).
     """
 
     unnamed: tuple[str, ...] = ()
     is_whole: bool = False
+    is_many: bool = False
 
 
 def name_words(
@@ -82,9 +85,20 @@ def name_words(
     verbs = w.READING_VERBS | _SEEKING
     wanted = [stem_word(word) for word in split_words(tool.name) if word not in verbs]
     told = all(each in stems for each in wanted) or (
-        bool(reading.evidence) and _find_own_verb(tool) in stems
+        _has_code(reading) and _find_own_verb(tool) in stems
     )
-    return Naming(unnamed, not unnamed and bool(wanted) and told)
+    whole = not unnamed and bool(wanted) and told
+    many = any(stem_word(word) in wanted and word != to_singular(word) for word in said)
+    return Naming(unnamed, whole, whole and many)
+
+
+def _has_code(reading: Reading) -> bool:
+    """Whether an argument was read from a text of letters or dots and digits: `PX-100`, and not
+    the `5` of `track 5`.
+    """
+    return any(
+        re.search(r"\d", each) and re.search(r"[^\d\s]", each) for each in reading.evidence.values()
+    )
 
 
 def _find_own_verb(tool: ToolDefinition) -> str:

@@ -133,7 +133,7 @@ def decide_step(
     # A question is answered by no write, so none is a rival.
     writing = {_get_key(each) for each in routed.found if each.access != "read"}
     ruled_out = writing if intent.reason in _ASKING else set()
-    found = prefer_fitting(found, readings, {key for key, each in names.items() if each.is_whole})
+    found = prefer_fitting(found, readings, {key for key, each in names.items() if each.is_many})
     route = replace(routed.route, matches=tuple(each.match for each in found))
     first = found[0] if found else None
     reading, candidate = Reading(), None
@@ -186,7 +186,7 @@ def prefer_fitting(
 ) -> list[Suggestion]:
     """The candidates, led by the one of the first's server that takes what the task says, where the
     first has no place for it and just one other has; or by the one that the task names whole
-    (`named`) and that needs nothing, where it says nothing of what the first needs.
+    and of several (`named`) and that needs nothing, where it says nothing of what the first needs.
     """
     if not found:
         return []
