@@ -17,13 +17,15 @@ _WORD = re.compile(
     r"\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|`[^`\n]*`|(?:[dl]['\u2019])?[^\s\"“„«`,;:!?()]+"
 )
 _EDGES = re.compile(r"\A(?P<elided>[dl]['\u2019])?(?P<word>.*?)(?P<end>[.]*)\Z", re.DOTALL)
-PREPOSITIONS: Mapping[str, Mapping[str, str]] = {
+PLAIN_WORDS: Mapping[str, Mapping[str, str]] = {
     "german": {"in": "in", "im": "in", "von": "of", "vom": "of", "für": "for", "zu": "of",
-               "bei": "at", "aus": "from", "nach": "to", "ab": "from", "mit": "with"},
+               "bei": "at", "aus": "from", "nach": "to", "ab": "from", "mit": "with",
+               "wer": "who", "wann": "when"},
     "spanish": {"en": "in", "de": "of", "del": "of", "para": "for", "a": "to", "desde": "from",
-                "con": "with"},
+                "con": "with", "quién": "who", "cuándo": "when"},
     "french": {"en": "in", "à": "in", "dans": "in", "de": "of", "du": "of", "des": "of",
-               "d": "of", "pour": "for", "au": "at", "depuis": "from", "avec": "with"},
+               "d": "of", "pour": "for", "au": "at", "depuis": "from", "avec": "with",
+               "qui": "who", "quand": "when"},
 }  # fmt: skip
 SILENT: Mapping[str, frozenset[str]] = {
     "german": frozenset(
@@ -63,6 +65,9 @@ def write_plainly(task: str, known: Set[str]) -> str:
     def write(found: re.Match[str]) -> str:
         nonlocal before
         told = _write_word(found, reading, language, known)
+        if language == "german" and found[0] == "auf" and not task[found.end() :].strip(" .!?"):
+            # The end of a verb: `liste … auf`.
+            told = "the"
         lower = found[0].lower()
         placed = before in _BEFORE_PLACES and lower not in _STATES
         if language == "german" and told == found[0] and not placed:
@@ -84,12 +89,14 @@ def _write_word(found: re.Match[str], reading: Reading, language: str, known: Se
         return found[0]
     parts = [_write_part(part.lower(), part, reading, language, known) for part in word.split("-")]
     joint = "-" if parts == word.split("-") else " "
-    return joint.join(parts) + edges["end"]
+    elided = edges["elided"] or ""
+    before = {"d": "of ", "l": "the "}.get(elided[:1].lower(), "")
+    return before + joint.join(parts) + edges["end"]
 
 
 def _write_part(lower: str, word: str, reading: Reading, language: str, known: Set[str]) -> str:
-    if lower in PREPOSITIONS[language]:
-        return PREPOSITIONS[language][lower]
+    if lower in PLAIN_WORDS[language]:
+        return PLAIN_WORDS[language][lower]
     if lower in SILENT[language]:
         return "the"
     meanings = reading.meanings.get(lower, ())

@@ -16,6 +16,9 @@ KNOWN = frozenset(map(stem_word, WORDS.split()))
     [
         ("Wie ist das Wetter in Graz?", "the the the weather in Graz?"),
         ("Rechnung 2031 bitte", "invoice 2031 the"),
+        ("Liste die Zonen auf", "list the zone the"),
+        ("Wer ist Mitarbeiter 44?", "who the employee 44?"),
+        ("le numéro d'employé 5", "the number of employee 5"),
         ("Liste die Zonen mit Wetterstation", "list the zone with weather station"),
         ("muestra el tiempo en Sevilla", "show the weather in Sevilla"),
         ("où est mon colis FR2210984", "the the the parcel FR2210984"),
