@@ -46,6 +46,7 @@ _ASSISTANT = frozenset("you you've you're you'll you'd".split())
 _GIVING = frozenset("tell show give get find fetch read print bring".split())
 """Verbs of which somebody is given the answer: `show me …`."""
 _EMPTY = frozenset(", how up on going else new now then next again more so here there".split())
+_PLEASE = frozenset({"please", "pls", "plz"})
 _SPAN = 8
 """Words in which a question's verb, or the thing that is to be made, has to come."""
 
@@ -576,17 +577,18 @@ def _classify_statement(said: Sentence) -> TaskIntent:
         return TaskIntent("remark", "negation")
     if _asks_for_list(said):
         return TaskIntent("command", "listing", False, "read")
-    return TaskIntent("command", "terse", False, None)
+    polite = said.words[-1] in _PLEASE
+    return TaskIntent("command", "terse", False, "read" if polite else None)
 
 
 def _asks_for_list(said: Sentence) -> bool:
     """Whether words without a verb say that all of something is wanted: `berth list`, `all berths
     please`, `berths, all of them`.
     """
-    polite = said.words[-1] in ("please", "pls", "plz")
+    polite = said.words[-1] in _PLEASE
     words = said.words[:-1] if polite else said.words
     listed = words[-1:] == ("list",) or said.has_phrase(("all of them", "the full list"))
-    return listed or ((polite or words[:2] == ("all", "the")) and _ends_in_plural(words))
+    return listed or ((polite or words[:1] == ("all",)) and _ends_in_plural(words))
 
 
 def _ends_in_plural(words: tuple[str, ...]) -> bool:

@@ -25,6 +25,7 @@ MAX_DEPTH = 6
 MAX_NAMES = 100
 MAX_ENUM = 100
 MAX_TITLE = 5
+MAX_PATH = 200
 """Words of a server's title that count: it is a stranger's, and shown to whoever confirms it."""
 _SEEKING = frozenset(f"{VERBS['read']} {VERBS['search']} give tell".split())
 _TELLING = frozenset("if than or like who when how some then first finally so as".split())
@@ -57,6 +58,7 @@ _ASKED = (
     (r"who", "name owner author customer artist"),
 )
 """What a question asks for, and fields that have that of a thing."""
+_ASKED_OF_MANY = ((r"who\s+are\s+(?:the|our|your)", "name"),)
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def name_words(
     """What a tool's identifiers name of a task without the values that went into its arguments."""
     known = list_identifiers(tool, server, title)
     rest = strip_values(task, reading, known)
-    said = list_said(_strip_asked(rest, known) if reading.evidence else rest)
+    said = list_said(_strip_asked(rest, known, is_one=bool(reading.evidence)))
     unnamed = tuple(
         dict.fromkeys(word for word in said if word not in NEUTRAL and stem_word(word) not in known)
     )
@@ -110,9 +112,9 @@ def _find_own_verb(tool: ToolDefinition) -> str:
     return stem_word(first[0]) if first and first[0] not in usual else ""
 
 
-def _strip_asked(task: str, known: Set[str]) -> str:
-    """A question about one thing, without the words that ask for what the tool's answer has."""
-    for asked, fields in _ASKED:
+def _strip_asked(task: str, known: Set[str], *, is_one: bool) -> str:
+    """A question about one thing or several, without the words for what the tool's answer has."""
+    for asked, fields in _ASKED if is_one else _ASKED_OF_MANY:
         if known & {stem_word(field) for field in fields.split()}:
             task = re.sub(rf"\A\W*{asked}\b", " ", task, flags=re.IGNORECASE)
     return task
@@ -131,6 +133,7 @@ def list_said(task: str) -> list[str]:
 def list_identifiers(tool: ToolDefinition, server: str, title: str) -> frozenset[str]:
     """The stems of a tool's identifiers, those of its first 100 fields and values each way."""
     words = [*split_words(tool.name), *split_words(server), *split_words(title)[:MAX_TITLE]]
+    words += split_words(tool.path[:MAX_PATH])
     for schema in (tool.input_schema, find_answer_schema(tool)):
         for count, name in enumerate(_list_names(schema, MAX_DEPTH)):
             if count >= MAX_NAMES:

@@ -130,9 +130,10 @@ def decide_step(
     found = order_by_access(found, intent)
     readings = {_get_key(each): _read_for(parts, task, each) for each in found}
     names = {_get_key(each): _name_for(parts, words, each, readings) for each in found}
-    # A question is answered by no write, so none is a rival.
+    # What asks to read is done by no write, so none is a rival.
     writing = {_get_key(each) for each in routed.found if each.access != "read"}
-    ruled_out = writing if intent.reason in _ASKING else set()
+    reads = intent.kind == "command" and intent.access == "read"
+    ruled_out = writing if reads or intent.reason in _ASKING else set()
     found = prefer_fitting(found, readings, {key for key, each in names.items() if each.is_many})
     route = replace(routed.route, matches=tuple(each.match for each in found))
     first = found[0] if found else None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,6 +77,15 @@ def test_a_tool_is_not_named_whole_by_less_than_its_name() -> None:
 )
 def test_phrases_that_say_nothing_name_nothing(task: str) -> None:
     assert named(task) == Naming((), True, True)
+
+
+def test_the_path_of_an_operation_and_who_there_is_are_named() -> None:
+    tool = replace(BERTHS, path="/marinas/{id}/berths")
+    assert named("berths of the marina", tool).is_whole
+    assert not named("berths of the marina").is_whole
+    people = {"properties": {"body": {"items": {"properties": {"name": {"type": "string"}}}}}}
+    assert named("who are the berths", replace(BERTHS, output_schema=people)).is_whole
+    assert not named("who are the berths").is_whole
 
 
 def test_several_are_named_by_a_plural_alone() -> None:
