@@ -11,7 +11,7 @@ a pool out, for judging the fit on it; `--out` is the file.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +72,17 @@ def compute_slope(matrix: Any, tasks: Any, tools: Any, fits: Any) -> Any:
 
 
 def load_pools(
-    data: Path, names: Sequence[str], cache: Path | None
+    data: Path,
+    names: Sequence[str],
+    cache: Path | None,
+    is_kept: Callable[[str], bool] = lambda task: True,
 ) -> Iterator[tuple[Any, Any, Any]]:
+    """What `fit` takes of each pool; of its tasks those that are kept."""
     encoder = load_encoder()
     assert encoder is not None
     asked = questions(data, 0, ("full", "none_full"))
     for name in names:
-        group = [each for each in asked if each.pool == name]
+        group = [each for each in asked if each.pool == name and is_kept(each.q)]
         ids, tools = Pool(data, name, encoder, cache).get_vectors()
         vectors = encode_tasks(encoder, [each.q for each in group], cache)
         fits = np.stack([np.isin(ids, each.gold or list(each.without)) for each in group])

@@ -2,6 +2,7 @@
 
     python -m bench.do [--thinker client|endpoint] [--engine wasm|docker] [--verbose]
     python -m bench.do --fresh FILE.jsonl
+    python -m bench.do --held-out
 
 A fresh home with twelve servers, each standing well; a real `serve` over stdio. Whoever asked
 answers what a run asks, as somebody who knows what was meant: what was done unasked is what rules
@@ -11,6 +12,8 @@ arrived at an API and was not the task's.
 
 `--fresh` gives tasks that others wrote, a JSON object a line (`task`, `tool` where one fits), each
 asked once and never answered: what was called without a question, and whether that was right.
+`--held-out` does the same with other services and tasks (`bench.doing.held_out`), of each of which
+it is known which request it means.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.doing.apis import DOCUMENT, Request, Service, run_api
+from bench.doing import held_out
+from bench.doing.apis import DOCUMENT, Api, Request, Service, run_api
 from bench.doing.services import REGISTERED, UNREGISTERED
 from bench.doing.tasks import TASKS, Doing
 from bench.soaking.client import Client
@@ -240,12 +244,14 @@ def answer_model(request: Mapping[str, Any]) -> Said:
     return said({"arguments": {}, "missing": ["what is not said"]})
 
 
-async def prepare(settings: Settings, services: Mapping[str, Service]) -> None:
-    """Register the twelve, and let each stand well."""
+async def prepare(
+    settings: Settings, services: Mapping[str, Service], registered: Sequence[Api] = REGISTERED
+) -> None:
+    """Register the twelve or others, and let each stand well."""
     async with open_app(settings, "bench") as app:
         for service in services.values():
             allow(settings, app.store, service.url)
-        for api in REGISTERED:
+        for api in registered:
             order = ForgeOrder(source=services[api.name].url + DOCUMENT, name=api.name)
             await app.forge.forge_server(order, lambda step: None)
             await stand(app, api.name)
@@ -254,11 +260,18 @@ async def prepare(settings: Settings, services: Mapping[str, Service]) -> None:
 async def stand(app: App, server: str) -> None:
     """Have a server earn the level `standard`."""
     reads = [each for each in TASKS if each.tool.startswith(f"{server}.") and each.kind == "read"]
-    tool = reads[0].tool.partition(".")[2]
+    tool = reads[0].tool.partition(".")[2] if reads else find_plain_read(app, server)
+    given = reads[0].arguments if reads else {}
     for _ in range(CALLS_TO_STANDING):
-        reply = await app.dispatch.call_tool(Call(server, tool, reads[0].arguments))
+        reply = await app.dispatch.call_tool(Call(server, tool, given))
         assert isinstance(reply, Done), reply
         assert reply.outcome.ok, reply.outcome.failure
+
+
+def find_plain_read(app: App, server: str) -> str:
+    """A tool of a server that reads and needs nothing."""
+    tools = app.roster.get_server(server).tools.values()
+    return next(t.name for t in tools if t.access == "read" and not t.input_schema.get("required"))
 
 
 def print_attempts(attempts: Sequence[Attempt], thinker: str, twins: int, verbose: bool) -> None:
@@ -310,9 +323,31 @@ async def ask_fresh(world: World, file: Path) -> None:
     print(f"with none in {len(rows)}, the rate is below {3 / len(rows):.2%} (95 %, rule of three)")
 
 
+async def ask_held_out(world: World) -> None:
+    """Tasks of which it is known what they mean, asked once each."""
+    acts, wrong = Counter[str](), 0
+    for task in held_out.TASKS:
+        world.forget()
+        reply = await world.client.call("do", task=task.words)
+        value = reply.get("structuredContent") or {}
+        if value.get("state") == "asking":
+            with world.store() as store:
+                store.jobs.cancel(value["run"], "bench", time.time())
+        arrived = [f"{name} {request}" for name, request in world.list_requests()]
+        meant = [*task.before, *filter(None, [task.request])]
+        kind = "doable" if task.request else "not doable"
+        acts[f"{kind}: done" if arrived == meant and meant else f"{kind}: not done"] += 1
+        strange = [each for each in arrived if each not in meant]
+        wrong += bool(strange)
+        end = "WRONG" if strange else "done " if arrived == meant and meant else "     "
+        print(f"{end} {task.words!r}: {arrived} {value.get('state') or value.get('error')}")
+    print(f"{dict(acts)}; wrong acts: {wrong}")
+
+
 async def run(given: argparse.Namespace, directory: Path) -> None:
     with ExitStack() as stack:
-        apis = (*REGISTERED, *UNREGISTERED)
+        registered = held_out.APIS if given.held_out else REGISTERED
+        apis = (*registered, *(() if given.held_out else UNREGISTERED))
         services = {api.name: stack.enter_context(run_api(api)) for api in apis}
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         environment |= {
@@ -325,7 +360,7 @@ async def run(given: argparse.Namespace, directory: Path) -> None:
             environment |= {"OPENAI_MODEL": "m-1"}
         settings = load_settings(environment)
         person(settings.pin)
-        await prepare(settings, services)
+        await prepare(settings, services, registered)
         with Store.open(settings.database_url) as store:
             while store.search.fill_vectors():
                 pass
@@ -333,6 +368,9 @@ async def run(given: argparse.Namespace, directory: Path) -> None:
         client = await Client.started(command, environment, directory / "serve.log")
         world = World(settings, client, services)
         try:
+            if given.held_out:
+                await ask_held_out(world)
+                return
             if given.fresh:
                 await ask_fresh(world, given.fresh)
                 return
@@ -351,6 +389,7 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true", help="Tell of each that went wrong.")
     parser.add_argument("--only", default="", help="Tasks with these words alone.")
     parser.add_argument("--fresh", type=Path, help="Tasks that others wrote.")
+    parser.add_argument("--held-out", action="store_true", help="Other services and tasks.")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         asyncio.run(run(given, Path(directory)))

@@ -1,6 +1,7 @@
 """Fits how sure the search is of its first match, and prints what that is worth on other pools.
 
-    python -m bench.routing [--data DIRECTORY] [--queries 160] [--words] [--unseen] [--cache DIR]
+    python -m bench.routing [--data DIRECTORY] [--queries 160] [--words] [--unseen | --halves]
+                          [--cache DIR]
 
 Asks at most `--queries` tasks of each pool and arm of the routing benchmark (see `bench.search`):
 with the right tools in the registry and without them. Prints hit@k beside that of plain FTS5, AUROC
@@ -10,7 +11,9 @@ match from a wrong one, and the weights of a fit of all, which stand in
 `registry/search/calibration.py`. `--words` leaves the vectors out; without it the extra `semantic`
 is needed, and `--cache` keeps them for the next run.
 `--unseen` asks each pool with what was learned of the others: the matrix that turns its tasks, and
-how usual words are. What is shipped has seen all of them.
+how usual words are. What is shipped has seen all of them. `--halves` asks each task with a matrix
+that was fitted on the other half of the tasks of every pool, as in a registry that is known and
+tasks that are not.
 """
 
 from __future__ import annotations
@@ -19,10 +22,11 @@ import argparse
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -76,8 +80,11 @@ def ask(
     encoder: SentenceEncoder | None,
     cache: Path,
     unseen: bool = False,
+    halves: bool = False,
 ) -> list[Asked]:
-    """`unseen`: nothing that a pool is asked with was learned from that pool."""
+    """`unseen`: nothing that a pool is asked with was learned from that pool. `halves`: nothing was
+    fitted on the task that is asked.
+    """
     names = list(dict.fromkeys(each.pool for each in asked))
     answers: list[Asked] = []
     vectors = encode_tasks(encoder, [each.q for each in asked], cache) if encoder else {}
@@ -87,6 +94,7 @@ def ask(
         if unseen and encoder
         else {}
     )
+    turns = [_fit_half(data, fitting, cache, half) for half in (0, 1)] if halves else []
     for name in names:
         pool = Pool(data, name, encoder, cache)
         plain = PlainSearch(pool.rows)
@@ -97,9 +105,21 @@ def ask(
             fitted = [known for other, known in fits.items() if other != name]
             turn = partial(_turn, fit_adapter(fitted)) if encoder else turn_vector
             learned = Learned(turn, measure_background(data, others))
-        answers += [_ask(pool, plain, each, vectors.get(each.q), learned) for each in group]
+        for each in group:
+            known = replace(learned, turn=turns[1 - _get_half(each.q)]) if turns else learned
+            answers.append(_ask(pool, plain, each, vectors.get(each.q), known))
         print(f"asked {name}: {len(group)}", flush=True)
     return answers
+
+
+def _get_half(task: str) -> int:
+    return crc32(task.encode()) & 1
+
+
+def _fit_half(data: Path, names: Sequence[str], cache: Path, half: int) -> Callable[[Any], Any]:
+    """How tasks are turned by a matrix that was fitted on one half of the tasks of every pool."""
+    known = load_pools(data, names, cache, lambda task: _get_half(task) == half)
+    return partial(_turn, fit_adapter(list(known)))
 
 
 def _turn(matrix: Any, vector: Any) -> Any:
@@ -243,10 +263,13 @@ def main() -> None:
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--pools", nargs="*")
     parser.add_argument("--unseen", action="store_true")
+    parser.add_argument("--halves", action="store_true")
     args = parser.parse_args()
     encoder = None if args.words else load_encoder()
     if encoder is None and not args.words:
         parser.error("the extra `semantic` is not installed; --words goes without it")
+    if args.halves and (args.words or args.unseen):
+        parser.error("--halves is about the vectors of tasks that one fit has not seen")
     asked = questions(args.data, args.queries, ARMS)
     asked = [each for each in asked if not args.pools or each.pool in args.pools]
     names = [
@@ -254,7 +277,7 @@ def main() -> None:
     ]
     with tempfile.TemporaryDirectory() as scratch:
         cache = args.cache or Path(scratch)
-        print_report(ask(args.data, asked, encoder, cache, args.unseen), names)
+        print_report(ask(args.data, asked, encoder, cache, args.unseen, args.halves), names)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ class SearchQuery:
 def parse_query(text: str) -> SearchQuery:
     """Parse a task. Any text is valid; words consist of letters and digits only."""
     said = split_words(text[:MAX_TASK])
-    reading = read_task(_list_whole_words(text), _ENGLISH)
+    reading = read_foreign(text)
     terms: dict[str, SearchTerm] = {}
     for word in (*said, *(piece for piece in reading.meanings if piece not in said)):
         if word not in STOP_WORDS and word not in reading.silent:
@@ -104,6 +104,11 @@ def parse_query(text: str) -> SearchQuery:
             intent = next(filter(None, map(find_intent, (word, *told))), None)
             terms.setdefault(stem_word(word), SearchTerm(word, intent, many, told))
     return SearchQuery(tuple(terms.values()), frozenset(_inflect_words(said)), _detect_access(said))
+
+
+def read_foreign(text: str) -> Reading:
+    """What is known of the words of a task in another language; nothing of an English one."""
+    return read_task(_list_whole_words(text), _ENGLISH)
 
 
 def write_english(text: str) -> str:

@@ -13,8 +13,11 @@ import pytest
 from bench.doing.apis import (
     DOCUMENT,
     Api,
+    Arguments,
     Operation,
     Parameter,
+    Reply,
+    Rows,
     Service,
     add_row,
     change_row,
@@ -78,6 +81,76 @@ CINEMA = Api(
     {"films": FILMS, "notes": []},
 )
 
+PAGE = 10
+REELS = [{"reel_id": f"r-{n}", "title": f"Reel {chr(65 + n)}", "minutes": n} for n in range(26)]
+
+
+def _list_reels(rows: Rows, given: Arguments) -> Reply:
+    start = int(given.get("cursor") or 0)
+    following = str(start + PAGE) if start + PAGE < len(rows["reels"]) else ""
+    return 200, {"data": rows["reels"][start : start + PAGE], "next_cursor": following}
+
+
+def _list_posters(rows: Rows, given: Arguments) -> Reply:
+    return 200, [row for row in rows["posters"] if row["hall"] == given.get("hall")]
+
+
+REEL_ID = Parameter("reel_id", "Id of the reel", required=True)
+HALL = Parameter("hall", "The hall", required=True, choices=("red", "blue"))
+POSTER_ID = Parameter("poster_id", "Id of the poster", required=True)
+POSTER = {"poster_id": "p-1", "title": "Vertigo", "hall": "red"}
+ARCHIVE = Api(
+    "archive",
+    "Archive",
+    "Reels and posters.",
+    (
+        Operation(
+            "GET",
+            "/reels",
+            "listReels",
+            "List reels",
+            _list_reels,
+            (Parameter("cursor", "Where the page begins"),),
+            answer={"data": REELS[:1], "next_cursor": "10"},
+        ),
+        Operation(
+            "GET",
+            "/reels/{reel_id}",
+            "getReel",
+            "Show a reel",
+            get_row("reels", "reel_id"),
+            (REEL_ID,),
+            answer=REELS[0],
+        ),
+        Operation(
+            "GET",
+            "/posters",
+            "listPosters",
+            "List the posters of a hall",
+            _list_posters,
+            (HALL,),
+            answer=[POSTER],
+        ),
+        Operation(
+            "GET",
+            "/posters/{poster_id}",
+            "getPoster",
+            "Show a poster",
+            get_row("posters", "poster_id"),
+            (POSTER_ID,),
+            answer=POSTER,
+        ),
+    ),
+    {
+        "reels": REELS,
+        "posters": [
+            POSTER,
+            {"poster_id": "p-2", "title": "Vertigo", "hall": "blue"},
+            {"poster_id": "p-3", "title": "Psycho", "hall": "blue"},
+        ],
+    },
+)
+
 
 @pytest.fixture
 def settings(tmp_path: Path, component: object) -> Settings:
@@ -108,16 +181,21 @@ class Cinema:
 
 
 def tell(
-    settings: Settings, story: Callable[[Cinema], Awaitable[None]], *, standing: bool = True
+    settings: Settings,
+    story: Callable[[Cinema], Awaitable[None]],
+    *,
+    standing: bool = True,
+    told_by: Api = CINEMA,
+    listing: str = "list_films",
 ) -> None:
     async def told() -> None:
-        with run_api(CINEMA) as api:
+        with run_api(told_by) as api:
             async with open_app(settings, "do") as app:
                 allow(settings, app.store, api.url)
-                order = ForgeOrder(source=api.url + DOCUMENT, name="cinema")
+                order = ForgeOrder(source=api.url + DOCUMENT, name=told_by.name)
                 await app.forge.forge_server(order, lambda step: None)
                 for _ in range(STANDING if standing else 0):
-                    await app.dispatch.call_tool(Call("cinema", "list_films", {}))
+                    await app.dispatch.call_tool(Call(told_by.name, listing, {}))
                 await app.dispatch.ledger.wait_written()
                 await story(Cinema(app, api))
 
@@ -212,3 +290,40 @@ def test_of_a_server_that_has_not_earned_it_nothing_is_looked_up_unasked(
         assert here.asked == ["GET /films/f-1"]
 
     tell(settings, story, standing=False)
+
+
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_what_the_first_page_does_not_have_is_looked_for_on_three(settings: Settings) -> None:
+    async def story(here: Cinema) -> None:
+        shown = await here.do("show the reel Reel Y")
+        pages = ["GET /reels", "GET /reels?cursor=10", "GET /reels?cursor=20"]
+        assert here.asked == ["GET /reels", *pages]
+        # There may be more pages than three, with another of that name.
+        question = get_question(shown)
+        assert question["shown"] == {
+            **question["shown"],
+            "tool": "archive.get_reel",
+            "arguments": {"reel_id": "r-24"},
+        }
+        assert get_answer(await here.answer(shown, confirm=True))["minutes"] == 24
+        assert here.asked == ["GET /reels/r-24"]
+
+        none = get_question(await here.do("show the reel Reel Zzz"))
+        assert none["kind"] == "arguments"
+        assert here.asked == ["GET /reels", *pages]
+
+    tell(settings, story, told_by=ARCHIVE, listing="list_reels")
+
+
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_a_list_that_needs_what_the_task_says_is_read_with_it(settings: Settings) -> None:
+    async def story(here: Cinema) -> None:
+        shown = await here.do("show the poster Vertigo of the blue hall")
+        assert here.asked == ["GET /posters?hall=blue", "GET /posters/p-2"]
+        assert get_answer(shown)["poster_id"] == "p-2"
+
+        elsewhere = get_question(await here.do("show the poster Psycho of the red hall"))
+        assert here.asked == ["GET /posters?hall=red"]
+        assert elsewhere["kind"] == "arguments"
+
+    tell(settings, story, told_by=ARCHIVE, listing="list_reels")

@@ -8,7 +8,7 @@ that the argument identifies, each with such an id and with a name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -115,10 +115,15 @@ class Found:
 
 
 def find_lookup(
-    target: ToolDefinition, siblings: Iterable[ToolDefinition], parameter: str
+    target: ToolDefinition,
+    siblings: Iterable[ToolDefinition],
+    parameter: str,
+    *,
+    is_callable: Callable[[ToolDefinition], bool] = lambda tool: False,
 ) -> Lookup | None:
     """The one list that gives ids for a required argument of a tool; None where there is none, or
-    several. `siblings` are the tools of its server.
+    several. `siblings` are the tools of its server; of those that need arguments themselves only
+    such are taken as `is_callable` says that the task has them.
     """
     wanted = next((p for p in list_parameters(target.input_schema) if p.name == parameter), None)
     if wanted is None or not _is_identity(wanted):
@@ -129,8 +134,8 @@ def find_lookup(
         for tool in siblings
         if tool.name != target.name
         and tool.access == "read"
-        and not tool.input_schema.get("required")
         and (lookup := _match_list(tool, wanted, noun)) is not None
+        and (not tool.input_schema.get("required") or is_callable(tool))
     ]
     return found[0] if len(found) == 1 and noun else None
 
@@ -201,10 +206,17 @@ def _find_most(tool: ToolDefinition) -> str:
 
 
 def find_said_name(
-    task: str, target: ToolDefinition, server: str, title: str, reading: Reading, parameter: str
+    task: str,
+    target: ToolDefinition,
+    server: str,
+    title: str,
+    reading: Reading,
+    parameter: str,
+    named: Set[str] = frozenset(),
 ) -> SaidName | None:
     """What a task says in place of the id that `parameter` wants; None where it says the id, or
-    nothing, or another required argument is missing too.
+    nothing, or another required argument is missing too. `named` are more stems of words that are
+    no names.
     """
     if [name for name in reading.missing if name != parameter] or reading.problem:
         return None
@@ -215,7 +227,7 @@ def find_said_name(
     values = [value for value in scan_values(rest) if value.kind not in ("currency", "vague")]
     if parameter in reading.arguments:
         return _take_read_name(values, reading, parameter)
-    known = list_identifiers(target, server, title)
+    known = list_identifiers(target, server, title) | named
     unnamed = [m for m in _WORD.finditer(rest) if not _is_known(m[0], known)]
     if not unnamed:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Any
 
@@ -26,7 +26,8 @@ class Assignment:
     """What a task says, the parameters that want values, and what went where.
 
     `done` are the pointers of parameters that have a value, `ambiguous` of those that several
-    values fit; `used` are the numbers of values that went somewhere.
+    values fit; `used` are the numbers of values that went somewhere; `things` are words for what
+    the tool is about.
     """
 
     def __init__(
@@ -35,11 +36,12 @@ class Assignment:
         parameters: Sequence[Parameter],
         values: Sequence[Value],
         given: Mapping[str, Any],
+        things: Set[str] = frozenset(),
     ) -> None:
         # Letters whose lower case is longer would shift every place.
         lower = task.lower()
         self.task, self.lower = task, lower if len(lower) == len(task) else task
-        self.parameters, self.values = parameters, values
+        self.parameters, self.values, self.things = parameters, values, things
         self.arguments: dict[str, Any] = {**given}
         self.origins: dict[str, ValueOrigin] = dict.fromkeys(given, "given")
         self.evidence: dict[str, str] = {}

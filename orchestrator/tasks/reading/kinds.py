@@ -235,10 +235,12 @@ def _doubt_filter(state: Assignment, parameter: Parameter, value: Value) -> None
 
 def _counts_things(state: Assignment, value: Value, parameter: Parameter) -> bool:
     """Whether a number is one of things that are not the parameter's: `show me 3 tickets`, but not
-    `when was batch 17 brewed` for a "batch number".
+    `when was batch 17 brewed` for a "batch number", nor `when is invoice 771 due` for a tool that
+    gets an invoice.
     """
     before = _WORD_BEFORE.search(state.lower[max(0, value.start - 40) : value.start])
-    own = {*parameter.words, *split_words(parameter.description)} - STOP_WORDS
+    things = state.things - w.READING_VERBS - w.WRITING_VERBS
+    own = {*parameter.words, *split_words(parameter.description), *things} - STOP_WORDS
     if before is not None and before[1] in own:
         return False
     behind = re.match(r"\s+([^\W\d_]+)", state.lower[value.end :])

@@ -55,13 +55,15 @@ def read_arguments(
     defaults: Mapping[str, Any] | None = None,
     now: datetime | None = None,
     about: str = "",
+    tool: str = "",
 ) -> Reading:
     """The arguments of a tool as a task says them.
 
     `given` are those that the caller named, `memory` values of earlier exchanges by argument name,
     `defaults` what a person set for arguments. Days such as `tomorrow` are read with `now` alone.
     `about` are the names that a person knows the server by, never a stranger's description: in the
-    task they are no values. Of a task longer than 4,000 characters nothing is read.
+    task they are no values. `tool` is its name: a number behind the thing that it is about counts
+    no others. Of a task longer than 4,000 characters nothing is read.
     """
     if len(task) > MAX_TASK:
         task = ""
@@ -73,7 +75,7 @@ def read_arguments(
         for value in scan_values(task, now)
         if value.kind != "name" or tuple(split_words(value.text)) not in labels
     ]
-    state = Assignment(task, parameters, values, given or {})
+    state = Assignment(task, parameters, values, given or {}, frozenset(split_words(tool)))
     for read in RULES:
         read(state)
     fill_in(state, tool_schema, memory or {}, defaults or {})

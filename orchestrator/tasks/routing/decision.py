@@ -146,7 +146,7 @@ def list_objections(
 ) -> Iterator[Reason]:
     """Why a call is not simply made; nothing where it may be."""
     yield from _object_to_intent(intent, candidate, reading)
-    yield from _object_to_match(route, candidate, bands, margin)
+    yield from _object_to_match(route, candidate, reading, bands, margin)
     yield from _object_to_candidate(candidate)
     yield from _object_to_arguments(reading, candidate)
 
@@ -163,15 +163,18 @@ def _object_to_intent(
 
 
 def _is_terse(intent: TaskIntent, candidate: Candidate, reading: Reading) -> bool:
-    """Whether words without a verb say all of a call: `status of flight SK401`."""
-    return intent.reason == "terse" and candidate.is_named and bool(reading.evidence)
+    """Whether words without a verb say all of a call (`status of flight SK401`), or ask for a list
+    (`all the berths please`).
+    """
+    asks = bool(reading.evidence) if intent.reason == "terse" else intent.reason == "listing"
+    return candidate.is_named and asks
 
 
 def _object_to_match(
-    route: Route, candidate: Candidate, bands: DecisionBands, margin: float
+    route: Route, candidate: Candidate, reading: Reading, bands: DecisionBands, margin: float
 ) -> Iterator[Reason]:
     # Comparisons that also fail for NaN: what cannot be told is never enough.
-    if not route.probability >= bands.confirm:
+    if not (route.probability >= bands.confirm or _says_all(candidate, reading)):
         yield "below_confirm"
     elif not (route.probability >= bands.act or candidate.is_named):
         # Who says the whole name of a tool, and nothing that is not its own, means that one: P is
@@ -185,6 +188,14 @@ def _object_to_match(
         yield "near_tie"
     if route.vetoes:
         yield "veto"
+
+
+def _says_all(candidate: Candidate, reading: Reading) -> bool:
+    """Whether a task says a tool's whole name, values of its own and nothing else: that is the one
+    meant, however little the words come to beside the rest of its texts.
+    """
+    whole = reading.is_complete and not (reading.unused or reading.doubtful)
+    return candidate.is_named and whole and bool(reading.evidence)
 
 
 def _object_to_candidate(candidate: Candidate) -> Iterator[Reason]:

@@ -46,6 +46,7 @@ _ASSISTANT = frozenset("you you've you're you'll you'd".split())
 _GIVING = frozenset("tell show give get find fetch read print bring".split())
 """Verbs of which somebody is given the answer: `show me …`."""
 _EMPTY = frozenset(", how up on going else new now then next again more so here there".split())
+_PLEASE = frozenset({"please", "pls", "plz"})
 _SPAN = 8
 """Words in which a question's verb, or the thing that is to be made, has to come."""
 
@@ -355,7 +356,8 @@ def _classify_permission(said: Sentence) -> TaskIntent:
     """`can I see the zones?` asks for them; `can I cancel?` asks whether one may."""
     subject, verb = said.get_word(1), said.get_word(2)
     if subject in ("i", "we") and verb in ("see", "view", "have", "get"):
-        certain = verb in ("see", "view") and said.get_word(3) in w.DEFINITE
+        shown = verb in ("see", "view") and said.get_word(3) in w.DEFINITE
+        certain = shown or _is_listing(said.drop(3))
         return TaskIntent("command", "polite question", certain, "read")
     return TaskIntent("advice", "opinion")
 
@@ -366,7 +368,8 @@ def _classify_marked_question(said: Sentence) -> TaskIntent:
         return TaskIntent("advice", "opinion", False)
     verb = said.get_word(0)
     access: Access | None = "write" if verb in w.WRITING_VERBS else "read"
-    return TaskIntent("command", "terse", False, access)
+    listing = access == "read" and _ends_in_plural(said.words)
+    return TaskIntent("command", "listing" if listing else "terse", False, access)
 
 
 def _classify_wish(said: Sentence) -> TaskIntent | None:
@@ -385,9 +388,21 @@ def _classify_wish(said: Sentence) -> TaskIntent | None:
             access: Access = "read" if verb in w.READING_VERBS else "write"
             return TaskIntent("command", "wish", False, access)
         return TaskIntent("remark", "statement")
-    if said.drop_phrase(w.WISHED_THINGS) is not None:
-        return TaskIntent("command", "wish", False, None)
-    return None
+    thing = said.drop_phrase(w.WISHED_THINGS)
+    if thing is None:
+        return None
+    if _is_listing(thing):
+        return _doubt(TaskIntent("command", "wish", True, "read"), thing)
+    return TaskIntent("command", "wish", False, None)
+
+
+def _is_listing(said: Sentence) -> bool:
+    """Whether something written is meant: `an overview of …`, `the list of all …`."""
+    articles = ("a", "an", "the")
+    words = said.drop(1) if said.get_word(0) in articles else said
+    words = words.drop(1) if words.get_word(0) in ("full", "whole", "complete", "quick") else words
+    kinds = ("list", "overview", "summary", "details")
+    return words.get_word(0) in kinds and words.get_word(1) == "of" and bool(words.get_word(2))
 
 
 def _classify_suggestion(said: Sentence) -> TaskIntent | None:
@@ -415,6 +430,8 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
     """An imperative: its first word is a verb that is known."""
     verb = said.get_word(0)
     rest = said.words[1:]
+    if verb in ("pull", "bring") and rest[:1] == ("up",) and rest[1:2] not in (("a",), ("an",)):
+        verb, rest = "show", rest[1:]
     if verb in w.ADVISING:
         return TaskIntent("advice", "how or why")
     if verb not in w.READING_VERBS | w.WRITING_VERBS | w.MAKING:
@@ -442,8 +459,10 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
     if verb == "report" and rest[0] in ("that", "a", "an", "my"):
         # `report the sales` asks for them, `report a leak` tells of one.
         found = replace(found, access="write")
+    about = rest[1:2] == ("about",) and _is_exact(rest)
     if verb == "tell" and (len(rest) < 2 or rest[1] in ("a", "about", "something", "more")):
-        found = replace(found, reason="unlike an order", certain=False)
+        # Of `berth 14` nothing but its data can be told.
+        found = found if about else replace(found, reason="unlike an order", certain=False)
     if verb == "name" and rest[0] not in ("the", "all", "every", "each"):
         found = replace(found, reason="unlike an order", certain=False)
     if verb == "see" or (verb in w.NOUNLIKE and not _is_named_plainly(rest)):
@@ -463,8 +482,12 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
 
 def _is_named_plainly(rest: tuple[str, ...]) -> bool:
     """Whether an object is a definite one, or holds a number, an address or a quotation."""
-    exact = any(c.isdigit() or c == "." for word in rest for c in word) or QUOTED in rest
-    return exact or rest[0] in w.DETERMINERS
+    return _is_exact(rest) or rest[0] in w.DETERMINERS
+
+
+def _is_exact(words: tuple[str, ...]) -> bool:
+    """Whether words hold a number, an address or a quotation."""
+    return any(c.isdigit() or c == "." for word in words for c in word) or QUOTED in words
 
 
 def _include_other_verbs(found: TaskIntent, rest: tuple[str, ...]) -> TaskIntent:
@@ -552,7 +575,26 @@ def _classify_statement(said: Sentence) -> TaskIntent:
         return TaskIntent("remark", "statement")
     if _is_negated(said.words):
         return TaskIntent("remark", "negation")
-    return TaskIntent("command", "terse", False, None)
+    if _asks_for_list(said):
+        return TaskIntent("command", "listing", False, "read")
+    polite = said.words[-1] in _PLEASE
+    return TaskIntent("command", "terse", False, "read" if polite else None)
+
+
+def _asks_for_list(said: Sentence) -> bool:
+    """Whether words without a verb say that all of something is wanted: `berth list`, `all berths
+    please`, `berths, all of them`.
+    """
+    polite = said.words[-1] in _PLEASE
+    words = said.words[:-1] if polite else said.words
+    listed = words[-1:] == ("list",) or said.has_phrase(("all of them", "the full list"))
+    return listed or ((polite or words[:1] == ("all",)) and _ends_in_plural(words))
+
+
+def _ends_in_plural(words: tuple[str, ...]) -> bool:
+    """Whether the last word is a plural by its ending: of several things a list can be given."""
+    last = words[-1] if words else ""
+    return last.endswith("s") and not last.endswith(("ss", "us", "is"))
 
 
 def _is_negated(words: tuple[str, ...]) -> bool:

@@ -20,6 +20,7 @@ IntentReason = Literal[
     "making",
     "wished tool",
     "terse",
+    "listing",
     "condition",
     "deferred",
     "negated part",

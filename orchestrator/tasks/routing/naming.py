@@ -9,12 +9,13 @@ nothing, so that a text stuffed with words lets nothing be called.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from orchestrator.tasks.model import Reading
+from orchestrator.tasks.planning.binding import to_singular
 from orchestrator.tasks.reading.values import scan_values
 from orchestrator.tasks.routing import words as w
 from registry.search.words import STOP_WORDS, VERBS, split_words, stem_word
@@ -24,28 +25,52 @@ MAX_DEPTH = 6
 MAX_NAMES = 100
 MAX_ENUM = 100
 MAX_TITLE = 5
+MAX_PATH = 200
 """Words of a server's title that count: it is a stranger's, and shown to whoever confirms it."""
 _SEEKING = frozenset(f"{VERBS['read']} {VERBS['search']} give tell".split())
-_TELLING = frozenset("if than or like who when how some then first finally so".split())
+_TELLING = frozenset("if than or like who when how some then first finally so as".split())
 """Words that search leaves out and that make it another question."""
 NEUTRAL = (
     STOP_WORDS
     | _SEEKING
     | w.POLITE
     | frozenset("all every each current currently today please thanks thank s".split())
+    | frozenset("details detail info information overview".split())
 ) - _TELLING
 """Words that say nothing of what is wanted: function words, polite ones, verbs of showing."""
 _TOKEN = re.compile(r"\S+")
+_SILENT = re.compile(
+    r"\b(?:at\s+the\s+moment|right\s+now|at\s+present|(?:look|pull|bring)\s+up|"
+    r"(?:whole|full|complete)\s+list|(?<=have\s)got|(?<=we\s)got|(?<=there\s)got)\b",
+    re.IGNORECASE,
+)
+"""Phrases of words that say nothing together."""
+_ASKED = (
+    (r"how\s+long", "length duration minutes hours seconds"),
+    (r"how\s+much", "price amount cost total balance fee"),
+    (r"how\s+old", "age"),
+    (r"how\s+(?:big|large)", "size area capacity"),
+    (r"how\s+(?:high|tall)", "height"),
+    (r"how\s+wide", "width"),
+    (r"how\s+heavy", "weight"),
+    (r"how\s+(?:warm|hot|cold)", "celsius fahrenheit temperature degrees"),
+    (r"when", "date time due day start end"),
+    (r"who", "name owner author customer artist"),
+)
+"""What a question asks for, and fields that have that of a thing."""
+_ASKED_OF_MANY = ((r"who\s+are\s+(?:the|our|your)", "name"),)
 
 
 @dataclass(frozen=True)
 class Naming:
     """`unnamed` are the words of a task that say what is wanted and that no identifier of the tool
     has. `is_whole`: there are none, and the task says all of the tool's name but its verb.
+    `is_many`: it does, and says that there are several (`the invoices`, not `the invoice`).
     """
 
     unnamed: tuple[str, ...] = ()
     is_whole: bool = False
+    is_many: bool = False
 
 
 def name_words(
@@ -53,19 +78,51 @@ def name_words(
 ) -> Naming:
     """What a tool's identifiers name of a task without the values that went into its arguments."""
     known = list_identifiers(tool, server, title)
-    said = list_said(strip_values(task, reading, known))
+    rest = strip_values(task, reading, known)
+    said = list_said(_strip_asked(rest, known, is_one=bool(reading.evidence)))
     unnamed = tuple(
         dict.fromkeys(word for word in said if word not in NEUTRAL and stem_word(word) not in known)
     )
     stems = {stem_word(word) for word in [*said, *_list_kinds(task, reading)]}
     verbs = w.READING_VERBS | _SEEKING
     wanted = [stem_word(word) for word in split_words(tool.name) if word not in verbs]
-    return Naming(unnamed, not unnamed and bool(wanted) and all(each in stems for each in wanted))
+    told = all(each in stems for each in wanted) or (
+        _has_code(reading) and _find_own_verb(tool) in stems
+    )
+    whole = not unnamed and bool(wanted) and told
+    many = any(stem_word(word) in wanted and word != to_singular(word) for word in said)
+    return Naming(unnamed, whole, whole and many)
+
+
+def _has_code(reading: Reading) -> bool:
+    """Whether an argument was read from a text of letters or dots and digits: `PX-100`, and not
+    the `5` of `track 5`.
+    """
+    return any(
+        re.search(r"\d", each) and re.search(r"[^\d\s]", each) for each in reading.evidence.values()
+    )
+
+
+def _find_own_verb(tool: ToolDefinition) -> str:
+    """The stem of the verb in a tool's name that says itself what is done to what: `track` of
+    `track_parcel`, none of `get_parcel`. Beside a value it says as much as the whole name.
+    """
+    first = split_words(tool.name)[:1]
+    usual = {*" ".join(VERBS.values()).split(), "give", "tell", "check", "look", "open", "do"}
+    return stem_word(first[0]) if first and first[0] not in usual else ""
+
+
+def _strip_asked(task: str, known: Set[str], *, is_one: bool) -> str:
+    """A question about one thing or several, without the words for what the tool's answer has."""
+    for asked, fields in _ASKED if is_one else _ASKED_OF_MANY:
+        if known & {stem_word(field) for field in fields.split()}:
+            task = re.sub(rf"\A\W*{asked}\b", " ", task, flags=re.IGNORECASE)
+    return task
 
 
 def list_said(task: str) -> list[str]:
     """The words of a task; `phone number` says no more than `phone`, `number of phones` does."""
-    words = split_words(task)
+    words = split_words(_SILENT.sub(" ", task))
     return [
         word
         for before, word in pairwise(["", *words])
@@ -76,6 +133,7 @@ def list_said(task: str) -> list[str]:
 def list_identifiers(tool: ToolDefinition, server: str, title: str) -> frozenset[str]:
     """The stems of a tool's identifiers, those of its first 100 fields and values each way."""
     words = [*split_words(tool.name), *split_words(server), *split_words(title)[:MAX_TITLE]]
+    words += split_words(tool.path[:MAX_PATH])
     for schema in (tool.input_schema, find_answer_schema(tool)):
         for count, name in enumerate(_list_names(schema, MAX_DEPTH)):
             if count >= MAX_NAMES:

@@ -151,7 +151,8 @@ class Filling:
         if holds_reference(filled.known):
             return None
         parts, server = self.context.parts, get_server(step["tool"])
-        words = plain_words(step["task"])
+        entry = parts.roster.get_server(server).entry
+        words = plain_words(step["task"], tool, f"{entry.name} {entry.title}")
         named = find_named_lookup(parts, words, server, tool, filled.reading)
         if named is None:
             return None

@@ -5,7 +5,7 @@ needs it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.errors import UnknownTool
@@ -21,6 +21,8 @@ from orchestrator.tasks.planning.lookup import (
     find_rows,
     find_said_name,
 )
+from orchestrator.tasks.reading.read import read_arguments
+from orchestrator.tasks.routing.naming import list_identifiers
 from orchestrator.tasks.run.state import RunState, StepState, list_results
 from registry.errors import RegistryError
 from sandbox.bundle.model import ToolDefinition
@@ -31,11 +33,15 @@ STANDING_WELL = frozenset({"standard", "trusted"})
 
 @dataclass(frozen=True)
 class NamedLookup:
-    """A list of `server` that may have the id of what the task calls `said`."""
+    """A list of `server` that may have the id of what the task calls `said`. `arguments` are those
+    that the list needs itself, as the task says them, `evidence` its words for them.
+    """
 
     server: str
     lookup: Lookup
     said: SaidName
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tool(self) -> str:
@@ -51,25 +57,70 @@ def find_named_lookup(
     except (UnknownTool, BundleInvalid, RegistryError):
         return None
     read = [name for name in reading.arguments if reading.origins.get(name) == "task"]
+    entry, listed = member.entry, {}
+
+    def is_callable(each: ToolDefinition) -> bool:
+        found = _read_needs(task, each, f"{entry.name} {entry.title}", reading)
+        if found is not None:
+            listed[each.name] = found
+        return found is not None
+
     for parameter in reading.missing or read:
-        entry = member.entry
-        said = find_said_name(task, tool, entry.name, entry.title, reading, parameter)
-        lookup = find_lookup(tool, member.tools.values(), parameter) if said else None
-        if said is not None and lookup is not None:
-            return NamedLookup(server, lookup, said)
+        lookup = find_lookup(tool, member.tools.values(), parameter, is_callable=is_callable)
+        if lookup is None:
+            continue
+        needs = listed.get(lookup.tool, Reading())
+        both = replace(reading, evidence={**needs.evidence, **reading.evidence})
+        words = list_identifiers(member.tools[lookup.tool], "", "") if needs.evidence else ()
+        said = find_said_name(
+            task, tool, entry.name, entry.title, both, parameter, frozenset(words)
+        )
+        if said is not None and not _overlap(said.text, needs):
+            return NamedLookup(server, lookup, said, needs.arguments, needs.evidence)
     return None
+
+
+def _read_needs(task: str, each: ToolDefinition, about: str, reading: Reading) -> Reading | None:
+    """The arguments that a list needs, as the task says them plainly; None where it does not."""
+    required = [*each.input_schema.get("required", ())]
+    given = {
+        name: reading.arguments[name]
+        for name in required
+        if name in reading.arguments
+        and name not in reading.doubtful
+        and reading.origins.get(name) in ("task", "given")
+    }
+    found = read_arguments(
+        task,
+        each.input_schema,
+        given=given,
+        about=f"{about} {each.name} {each.description[:500]}",
+        tool=each.name,
+    )
+    said = all(found.origins.get(name) in ("task", "given") for name in required)
+    if found.missing or found.problem or not said or {*required} & {*found.doubtful}:
+        return None
+    evidence = {n: found.evidence.get(n) or reading.evidence.get(n, "") for n in required}
+    return Reading({n: found.arguments[n] for n in required}, evidence=evidence)
+
+
+def _overlap(said: str, needs: Reading) -> bool:
+    """Whether a name is one of the values that went into the list's own arguments."""
+    values = {str(value).casefold() for value in needs.arguments.values()}
+    return any(value in said.casefold() or said.casefold() in value for value in values)
 
 
 def read_by_name(reading: Reading, named: NamedLookup) -> Reading:
     """The reading as if the id that is looked up was there, said by the name."""
     parameter, said = named.lookup.parameter, named.said
+    read = " ".join([said.text, *named.evidence.values()])
     doubtful = tuple(name for name in reading.doubtful if name != parameter)
     return replace(
         reading,
         arguments={k: v for k, v in reading.arguments.items() if k != parameter},
-        evidence={**reading.evidence, parameter: said.text},
+        evidence={**named.evidence, **reading.evidence, parameter: said.text},
         missing=tuple(name for name in reading.missing if name != parameter),
-        unused=tuple(each for each in reading.unused if each.strip("\"'`") not in said.text),
+        unused=tuple(each for each in reading.unused if each.strip("\"'`") not in read),
         doubtful=doubtful if said.is_plain else (*doubtful, parameter),
     )
 
@@ -101,7 +152,7 @@ def insert_lookup(
         "uses": "",
         "pick": "",
         "tool": named.tool,
-        "arguments": {lookup.most: min(most, MAX_ROWS)} if most else {},
+        "arguments": {**named.arguments, **({lookup.most: min(most, MAX_ROWS)} if most else {})},
         "origins": {},
         "choice": "confirm" if is_asked else "act",
         "reasons": list(step.get("reasons") or []),
@@ -140,7 +191,7 @@ def find_done_list(state: RunState, step: StepState, named: NamedLookup) -> str:
         if each["id"] in step["after"]
         and each.get("tool") == named.tool
         and each.get("end") == "done"
-        and not each.get("resolved")
+        and (each.get("resolved") or {}) == named.arguments
         and not each.get("each")
     )
     return next(same, "")

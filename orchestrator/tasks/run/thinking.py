@@ -21,12 +21,15 @@ from orchestrator.tasks.planning.binding import bind_steps
 from orchestrator.tasks.planning.lookup import takes_pages
 from orchestrator.tasks.planning.parse import ANSWER, parse_plan
 from orchestrator.tasks.planning.split import find_order
+from orchestrator.tasks.reading.foreign import write_plainly
+from orchestrator.tasks.reading.parameters import list_parameters
 from orchestrator.tasks.reading.read import read_arguments
 from orchestrator.tasks.routing.decision import Candidate, Decision, Reason, decide
-from orchestrator.tasks.routing.intent import classify_task
+from orchestrator.tasks.routing.intent import classify_task, is_english
 from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
 from orchestrator.tasks.routing.naming import (
     NEUTRAL,
+    Naming,
     find_answer_schema,
     list_identifiers,
     list_said,
@@ -39,7 +42,14 @@ from orchestrator.tasks.run.state import StepState, get_server
 from orchestrator.tasks.suggestions import Routed, Suggestion
 from registry.errors import RegistryError
 from registry.models import CALLABLE, Entry, Route, ToolMatch
-from registry.search.words import STOP_WORDS, VERBS, WEAK_WORDS, split_words, stem_word
+from registry.search.words import (
+    STOP_WORDS,
+    VERBS,
+    WEAK_WORDS,
+    parse_query,
+    split_words,
+    stem_word,
+)
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.model import Bundle, ToolDefinition
@@ -118,24 +128,26 @@ def decide_step(
     if is_foreign and not made:
         found = []
     found = order_by_access(found, intent)
-    readings = {_get_key(each): _read_for(parts, task, each) for each in _list_siblings(found)}
-    # A question is answered by no write, so none is a rival.
+    readings = {_get_key(each): _read_for(parts, task, each) for each in found}
+    names = {_get_key(each): _name_for(parts, words, each, readings) for each in found}
+    # What asks to read is done by no write, so none is a rival.
     writing = {_get_key(each) for each in routed.found if each.access != "read"}
-    ruled_out = writing if intent.reason in _ASKING else set()
-    found = prefer_fitting(found, readings)
+    reads = intent.kind == "command" and intent.access == "read"
+    ruled_out = writing if reads or intent.reason in _ASKING else set()
+    found = prefer_fitting(found, readings, {key for key, each in names.items() if each.is_many})
     route = replace(routed.route, matches=tuple(each.match for each in found))
     first = found[0] if found else None
     reading, candidate = Reading(), None
     if first is not None:
         tool = parts.roster.find_tool(first.match.entry, first.match.tool)
-        reading = readings[_get_key(first)]
-        naming = name_words(words, tool, first.entry.name, first.entry.title, reading)
+        reading, naming = readings[_get_key(first)], names[_get_key(first)]
         candidate = replace(
             _describe_candidate(parts, first, made),
             unnamed=naming.unnamed,
             is_named=naming.is_whole,
         )
-        route = _judge_first(parts, words, route, matches[0], first, tool, readings, ruled_out)
+        said = write_plainly(words, list_identifiers(tool, first.entry.name, first.entry.title))
+        route = _judge_first(parts, said, route, matches[0], first, tool, readings, ruled_out)
     decision = decide(
         route, candidate, reading, intent, parts.bands, margin=route.margin, same_api=same_api
     )
@@ -169,12 +181,19 @@ _ASKING: frozenset[IntentReason] = frozenset({"question", "deictic", "opinion"})
 
 
 def prefer_fitting(
-    found: Sequence[Suggestion], readings: Mapping[ToolKey, Reading]
+    found: Sequence[Suggestion],
+    readings: Mapping[ToolKey, Reading],
+    named: Set[ToolKey] = frozenset(),
 ) -> list[Suggestion]:
     """The candidates, led by the one of the first's server that takes what the task says, where the
-    first has no place for it and just one other has.
+    first has no place for it and just one other has; or by the one that the task names whole
+    and of several (`named`) and that needs nothing, where it says nothing of what the first needs.
     """
-    if not found or not readings[_get_key(found[0])].unused:
+    if not found:
+        return []
+    own = readings[_get_key(found[0])]
+    unsaid = bool(own.missing) and not (own.evidence or own.unused)
+    if not (own.unused or unsaid):
         return list(found)
     fitting = [
         each
@@ -182,7 +201,8 @@ def prefer_fitting(
         if each.access == "read" == found[0].access
         and (reading := readings.get(_get_key(each))) is not None
         and is_whole(reading)
-        and reading.evidence
+        and each.entry.name == found[0].entry.name
+        and (_get_key(each) in named if unsaid else reading.evidence)
     ]
     if len(fitting) != 1:
         return list(found)
@@ -205,25 +225,23 @@ def _judge_first(
     others: Set[ToolKey],
 ) -> Route:
     """The route with how sure the first is once its arguments are read: their values are no words
-    that it would have to be about, and tools of its server that have no place for them no rivals.
+    that it would have to be about, and tools that have no place for them no rivals.
     """
     reading = readings[_get_key(first)]
     if not is_whole(reading):
         return route
     known = list_identifiers(tool, first.entry.name, first.entry.title)
     ruled_out = others | {key for key, each in readings.items() if not is_whole(each)}
-    judged = parts.suggestions.store.search.judge(
-        strip_values(words, reading, known), *_get_key(first), ruled_out
-    )
+    left = strip_values(words, reading, known)
+    judged = parts.suggestions.store.search.judge(left, *_get_key(first), ruled_out)
     # Words without their values may be too few to find anything by, which says nothing of the rest.
     least = route.probability if first.match == found else min(route.probability, LEAST_FOUND)
     probability = max(judged.probability, least)
-    return replace(route, probability=probability, margin=judged.margin, vetoes=judged.vetoes)
-
-
-def _list_siblings(found: Sequence[Suggestion]) -> list[Suggestion]:
-    """The candidates of the first's server."""
-    return [each for each in found if each.entry.name == found[0].entry.name]
+    margin = judged.margin
+    if not parse_query(left).terms and ruled_out >= readings.keys() - {_get_key(first)}:
+        # Nothing is said but values, and no other takes them: `100 EUR in USD`.
+        margin = 1.0
+    return replace(route, probability=probability, margin=margin, vetoes=judged.vetoes)
 
 
 def _get_key(each: Suggestion) -> ToolKey:
@@ -233,8 +251,17 @@ def _get_key(each: Suggestion) -> ToolKey:
 def _read_for(parts: TaskParts, task: str, each: Suggestion) -> Reading:
     tool = parts.roster.find_tool(*_get_key(each))
     reading = read_words(task, tool, {}, f"{each.entry.name} {each.entry.title}")
-    named = find_named_lookup(parts, plain_words(task), each.entry.name, tool, reading)
+    words = plain_words(task, tool, f"{each.entry.name} {each.entry.title}")
+    named = find_named_lookup(parts, words, each.entry.name, tool, reading)
     return reading if named is None else read_by_name(reading, named)
+
+
+def _name_for(
+    parts: TaskParts, words: str, each: Suggestion, readings: Mapping[ToolKey, Reading]
+) -> Naming:
+    tool = parts.roster.find_tool(*_get_key(each))
+    words = write_plainly(words, list_identifiers(tool, each.entry.name, each.entry.title))
+    return name_words(words, tool, each.entry.name, each.entry.title, readings[_get_key(each)])
 
 
 def _find_named_api(
@@ -303,7 +330,7 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
     words = (
         _COUNTING.sub("which", task)
         if "uri" in json.dumps(tool.input_schema)
-        else plain_words(task)
+        else plain_words(task, tool, about)
     )
     reading = read_arguments(
         words,
@@ -311,24 +338,53 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
         given=known,
         now=datetime.now().astimezone(),
         about=f"{about} {tool.name} {tool.description[:500]}",
+        tool=tool.name,
     )
     if takes_pages(tool) and _COUNTING.search(task):
         # Of a page's rows nobody can tell how many there are.
         reading = replace(reading, unused=(*reading.unused, "how many"))
-    return _note_unread(words, tool, reading, about)
+    return _note_unread(words, tool, _doubt_written(task, reading, tool), about)
 
 
-def plain_words(task: str) -> str:
-    """A task without its URLs; who asks how many there are asks which there are."""
-    return _ask_which(strip_addresses(task))
+def _doubt_written(task: str, reading: Reading, tool: ToolDefinition) -> Reading:
+    """The reading with doubts where a text is no word of the task but the English of one: `Essen`
+    may be a town.
+    """
+    listed = {p.name for p in list_parameters(tool.input_schema) if p.enum}
+    lower = task.lower()
+    told = [
+        name
+        for name, value in reading.arguments.items()
+        if isinstance(value, str)
+        and name not in listed
+        and reading.origins.get(name) == "task"
+        and {*split_words(reading.evidence.get(name, ""))} - {*split_words(lower)}
+        and {*split_words(value)} - {*split_words(lower)}
+        and not is_english(task)
+    ]
+    return replace(reading, doubtful=tuple(dict.fromkeys((*reading.doubtful, *told))))
+
+
+def plain_words(task: str, tool: ToolDefinition | None = None, about: str = "") -> str:
+    """A task without its URLs; who asks how many there are asks which there are. Where a tool and
+    the names of its server are given, what is in another language is written by their words.
+    """
+    words = _ask_which(strip_addresses(task))
+    return words if tool is None else write_plainly(words, list_identifiers(tool, about, ""))
 
 
 def _ask_which(task: str) -> str:
-    return _COUNTING.sub("which", task)
+    return _RAINING.sub("which weather", _COUNTING.sub("which", task))
 
 
 _COUNTS = frozenset({"count", "total", "number"})
 """Words of the names of tools that say how many there are."""
+_RAINING = re.compile(
+    r"\A(?:is|will|does|was)\s+it\s+(?:be\s+|going\s+to\s+)?"
+    r"(?:rain|snow|hail|thunder|drizzl|storm|freez|sunny|cloudy|windy|foggy)\w*",
+    re.IGNORECASE,
+)
+"""What has no subject but `it` is the weather."""
 _COUNTING = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 

@@ -44,6 +44,19 @@ def test_the_one_tool_of_a_server_that_takes_what_is_said_comes_first() -> None:
     assert prefer_fitting([ROOM, ROOMS], readings) == [ROOM, ROOMS]
 
 
+def test_what_needs_more_than_is_said_gives_way_to_what_is_named_of_several() -> None:
+    needs, plain = Reading(missing=("room",)), Reading()
+    readings = {("house", "get_room"): needs, ("house", "list_rooms"): plain}
+    named = {("house", "list_rooms")}
+    assert prefer_fitting([ROOM, ROOMS], readings, named) == [ROOMS, ROOM]
+    assert prefer_fitting([ROOM, ROOMS], readings) == [ROOM, ROOMS]
+    said = {**readings, ("house", "get_room"): Reading({"size": 3}, evidence={"size": "3"})}
+    assert prefer_fitting([ROOM, ROOMS], said, named) == [ROOM, ROOMS]
+    other = suggest("list_rooms", server="hotel")
+    elsewhere = {("hotel", "list_rooms"): plain, ("house", "get_room"): needs}
+    assert prefer_fitting([ROOM, other], elsewhere, {*elsewhere}) == [ROOM, other]
+
+
 def test_nothing_comes_first_that_writes_or_is_of_another_server_or_is_one_of_two() -> None:
     readings = {("house", name): WHOLE for name in ("get_room", "set_heating", "find_room")}
     readings["house", "list_rooms"] = LEFT

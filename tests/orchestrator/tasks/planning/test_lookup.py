@@ -98,6 +98,17 @@ def test_a_list_of_other_things_or_without_names_is_none(listed: ToolDefinition)
     assert find_lookup(GET_FILM, [GET_FILM, listed], "film_id") is None
 
 
+def test_a_list_that_needs_arguments_is_taken_where_the_task_has_them() -> None:
+    hall = {"hall": {"type": "string"}}
+    listed = tool("list_films", hall, rows_of(FILM), required=("hall",))
+    assert find_lookup(GET_FILM, [listed], "film_id") is None
+    found = find_lookup(GET_FILM, [listed], "film_id", is_callable=lambda each: each is listed)
+    assert found is not None
+    assert found.tool == "list_films"
+    both = [listed, tool("browse_films", {}, rows_of(FILM))]
+    assert find_lookup(GET_FILM, both, "film_id", is_callable=lambda each: False) is not None
+
+
 def test_of_two_lists_neither_is_taken() -> None:
     both = [GET_FILM, LIST_FILMS, tool("search_films", {}, rows_of(FILM))]
     assert find_lookup(GET_FILM, both, "film_id") is None

@@ -54,10 +54,18 @@ def test_a_tool_whose_whole_name_is_said_may_be_called_at_a_lower_probability() 
     assert decided(likely, named, margin=0.04).kind == "choose"
 
 
-def test_a_whole_name_with_a_value_of_its_own_is_worth_one_question_and_never_an_act() -> None:
+def test_a_whole_name_with_values_of_its_own_and_nothing_else_is_enough() -> None:
     named, doubtful = replace(GOOD, is_named=True), replace(SURE, probability=0.2)
     said = replace(FULL, evidence={"free": "free"})
-    assert decided(doubtful, named, said) == Decision("confirm", ("below_confirm",))
+    assert decided(doubtful, named, said) == Decision("act")
+    assert decided(doubtful, named, FULL).reasons == ("below_confirm",)
+    assert decided(replace(doubtful, probability=0.05), named, said).kind == "forge"
+    left = decided(doubtful, named, replace(said, unused=("Bergen",)))
+    assert left == Decision("confirm", ("below_confirm", "unused_values"))
+    perhaps = decided(doubtful, named, replace(said, doubtful=("free",)))
+    assert perhaps == Decision("confirm", ("below_confirm", "doubtful_value"))
+    assert decided(replace(doubtful, vetoes=("another verb",)), named, said).kind == "choose"
+    assert decided(doubtful, replace(named, unnamed=("gold",)), said).kind != "act"
     assert decided(doubtful, named, said, margin=0.0).kind == "choose"
     assert decided(doubtful, named, replace(said, missing=("berth",))).kind == "choose"
     assert decided(doubtful, GOOD, said).kind == "choose"
@@ -78,6 +86,9 @@ def test_words_without_a_verb_act_only_where_they_say_a_whole_call() -> None:
     assert decided(candidate=named, reading=read, intent=terse) == Decision("act")
     assert decided(candidate=named, intent=terse).reasons == ("uncertain_intent",)
     assert decided(reading=read, intent=terse).reasons == ("uncertain_intent",)
+    listing = TaskIntent("command", "listing", False, "read")
+    assert decided(candidate=named, intent=listing) == Decision("act")
+    assert decided(intent=listing).reasons == ("uncertain_intent",)
     unsure = replace(terse, reason="figurative")
     assert decided(candidate=named, reading=read, intent=unsure).reasons == ("uncertain_intent",)
 

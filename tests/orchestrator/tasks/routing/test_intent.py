@@ -100,3 +100,30 @@ def test_a_stop_is_a_place_where_an_article_stands_before_it() -> None:
 def test_a_line_of_a_list_of_things_to_do_orders_nothing(task: str) -> None:
     assert classify_task(task) == TaskIntent("remark", "label")
     assert classify_task("- show invoice 2 with tags []").kind == "command"
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "berth list",
+        "all printers",
+        "all the berths pls",
+        "zones, all of them",
+        "invoices please",
+        "bus stops?",
+    ],
+)
+def test_words_without_a_verb_that_ask_for_several_are_a_listing(task: str) -> None:
+    assert classify_task(task) == TaskIntent("command", "listing", False, "read")
+
+
+@pytest.mark.parametrize(
+    "task", ["berths", "recipe please", "recipe?", "all berths are taken", "no invoices please"]
+)
+def test_other_words_without_a_verb_are_none(task: str) -> None:
+    assert classify_task(task).reason != "listing"
+
+
+def test_please_asks_for_data_and_for_no_change() -> None:
+    assert classify_task("guest 6 please") == TaskIntent("command", "terse", False, "read")
+    assert classify_task("guest 6").access is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ def named(task: str, tool: ToolDefinition = BERTHS) -> Naming:
     ],
 )
 def test_a_tool_is_named_by_its_name_its_server_and_what_its_schemas_have(task: str) -> None:
-    assert named(task) == Naming((), True)
+    assert named(task).is_whole
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,57 @@ def test_a_word_that_only_prose_has_or_that_changes_the_question_is_not_named(
 def test_a_tool_is_not_named_whole_by_less_than_its_name() -> None:
     assert named("the price of the pier") == Naming((), False)
     assert named("show it") == Naming((), False)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "which berths have we got",
+        "an overview of the berths at the moment",
+        "look up the berths",
+        "the whole list of berths",
+        "details of the berths right now",
+    ],
+)
+def test_phrases_that_say_nothing_name_nothing(task: str) -> None:
+    assert named(task) == Naming((), True, True)
+
+
+def test_the_path_of_an_operation_and_who_there_is_are_named() -> None:
+    tool = replace(BERTHS, path="/marinas/{id}/berths")
+    assert named("berths of the marina", tool).is_whole
+    assert not named("berths of the marina").is_whole
+    people = {"properties": {"body": {"items": {"properties": {"name": {"type": "string"}}}}}}
+    assert named("who are the berths", replace(BERTHS, output_schema=people)).is_whole
+    assert not named("who are the berths").is_whole
+
+
+def test_several_are_named_by_a_plural_alone() -> None:
+    assert named("show the berths").is_many
+    assert named("show the berth") == Naming((), True, False)
+
+
+PARCEL = {"type": "object", "properties": {"number": {"type": "string"}}, "required": ["number"]}
+PARCEL_HAS = {"properties": {"body": {"properties": {"due": {"type": "string"}}}}}
+TRACK = ToolDefinition("track_parcel", "", PARCEL, PARCEL_HAS, "read")
+
+
+@pytest.mark.parametrize(
+    ("task", "whole"),
+    [
+        ("track PX-100", True),
+        ("track 5", False),
+        ("find PX-100", False),
+        ("when is parcel PX-100 due", True),
+        ("who has parcel PX-100", False),
+        ("when do I get a parcel", False),
+        ("mark parcel PX-100 as due", False),
+    ],
+)
+def test_a_verb_of_its_own_with_a_code_or_a_question_for_a_field_names_a_tool(
+    task: str, whole: bool
+) -> None:
+    assert named(task, TRACK).is_whole is whole
 
 
 def test_a_value_says_its_kind() -> None:
