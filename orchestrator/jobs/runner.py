@@ -57,8 +57,8 @@ class JobRunner:
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     def create_job(self, kind: JobKind, request: Mapping[str, Any]) -> Job:
-        """A queued job, which any process of the home may take. Raises what `check_request` does for
-        a request with a secret in it.
+        """A queued job, which any process of the home may take. Raises what `check_request` does
+        for a request with a secret in it.
         """
         return self.store.jobs.create(_build_job(kind, request))
 
