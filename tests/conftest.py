@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from orchestrator.processes.garbage import collect_rarely
 from orchestrator.settings import load_engine_settings
 from sandbox.engines.docker.engine import Client, connect_engine
 from sandbox.engines.docker.image import build_base
@@ -114,6 +116,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if NEED_DOCKER.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.docker)
+
+
+def pytest_collection_finish() -> None:
+    """No look for cycles goes through what the thousands of collected tests hold."""
+    gc.collect()
+    gc.freeze()
+    collect_rarely()
 
 
 @pytest.hookimpl(tryfirst=True)
