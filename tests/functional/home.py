@@ -24,6 +24,7 @@ from orchestrator.processes.control_client import ControlAddress, find_control
 from orchestrator.settings import Settings, load_settings
 from registry.store import Store
 from sandbox.engines.docker.engine import connect_engine, list_containers
+from tests.functional.commands import command_server
 from tests.json_output import check_output
 
 ROOT = Path(__file__).parents[2]
@@ -61,15 +62,7 @@ class Home:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """What a `toolwright` command left with. Its JSON is as docs/json says."""
-        done = subprocess.run(
-            self.command(*words),
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=self.seconds,
-            check=False,
-        )
+        done = command_server().run(words, self.environment, self.seconds)
         check_output(words, done.stdout)
         return done
 
