@@ -68,12 +68,10 @@ class CommitWait:
 
     def wait(self) -> bool:
         """Wait until it is worth asking; False, at once, when it was stopped."""
-        busy = self._log is None or time.monotonic() < self._busy_until
-        if busy or self._log is None:
+        if self._log is None or time.monotonic() < self._busy_until:
             stopped = bool(self._stop.poll(PERIOD_SECONDS * 1000))
         else:
-            found = self._log.poll(self._read_end, REST_SECONDS)
-            stopped = self._read_end in found
+            stopped = self._read_end in self._log.poll(self._read_end, REST_SECONDS)
         # Read before the question: what is written after it wakes the next turn.
         self._take_events()
         return not stopped
