@@ -126,20 +126,20 @@ class LogWatch:
         return {descriptor for descriptor, _ in waiting.poll(seconds * 1000)}
 
     def read_events(self) -> bool | None:
-        """Whether the file was written to since; None where it is not watched any more."""
-        written = False
-        while True:
-            try:
-                events = os.read(self._descriptor, _READ_BYTES)
-            except BlockingIOError:
-                return written
-            except OSError:
-                return None
-            # Events of a watch on a file have no names: all are of one length.
-            for _, mask, _, _ in _EVENT.iter_unpack(events):
-                if not mask & (_MODIFIED | _OVERFLOWED):
-                    return None
-                written = True
+        """Whether the file was written to since; None where it is not watched any more.
+
+        It reads once: a commit writes page by page, and reading until nothing is left would be as
+        long as the commit, in turns with it.
+        """
+        try:
+            events = os.read(self._descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return None
+        # Events of a watch on a file have no names: all are of one length.
+        masks = [mask for _, mask, _, _ in _EVENT.iter_unpack(events)]
+        return True if all(mask & (_MODIFIED | _OVERFLOWED) for mask in masks) else None
 
     def close(self) -> None:
         os.close(self._descriptor)

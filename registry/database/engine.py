@@ -142,7 +142,8 @@ def _parse_location(location: str | Path) -> URL:
 
 
 def _create_engine(url: URL) -> Engine:
-    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+    # The connection used last has its pages in memory still, as long as no other one writes.
+    engine = create_engine(url, pool_use_lifo=True, connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "connect", _configure_connection)
     event.listen(engine, "begin", _begin_transaction)
     return engine
