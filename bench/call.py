@@ -8,7 +8,9 @@ Both ways lead to the same echo server in the same kind of container. `--concurr
 calls wait for their answers at a time, one figure after the other in the same processes. In the
 same run are measured, with `--fastmcp`, FastMCP's proxy before such an echo server in a process of
 its own, and with `--peer` whatever a command serves over stdio (its first tool is called). CPU is
-that of the gateway's process (user and system), not of the container or the server behind it.
+that of the gateway's process (user and system), not of the container or the server behind it;
+`beside` is that of the process that stores its calls while there are many
+(`registry/calls/record_process.py`). What is measured begins when that one is there.
 """
 
 from __future__ import annotations
@@ -61,6 +63,8 @@ BUNDLE = Bundle(
     tools=(ToolDefinition("echo", "Echo a text.", TAKES, GIVES, "read"),),
     provenance=Provenance("bench", "0" * 64),
 )
+RECORDER = "registry.calls.record_process"
+WARM_CALLS, WARM_SECONDS = 300, 4.0
 FASTMCP_ECHO = """from fastmcp import FastMCP
 
 server = FastMCP("echo")
@@ -97,6 +101,7 @@ class Figures:
     median_ms: float
     p99_ms: float
     cpu_us: float
+    beside_us: float = 0.0
 
 
 class Peer:
@@ -149,8 +154,12 @@ class Peer:
         raise SystemExit(f"{self._process.args!r} ended")
 
     def cpu(self) -> float:
-        times = psutil.Process(self._process.pid).cpu_times()
-        return times.user + times.system
+        return read_cpu(psutil.Process(self._process.pid))
+
+    def cpu_beside(self) -> float:
+        """The CPU of its processes that store calls."""
+        children = psutil.Process(self._process.pid).children()
+        return sum(read_cpu(child) for child in children if RECORDER in child.cmdline())
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -163,19 +172,28 @@ class Peer:
         self._process.stdin.flush()
 
 
-def figures(name: str, concurrent: int, times: list[float], cpu: float) -> Figures:
-    ordered = sorted(times)
-    p99, count = ordered[int(len(ordered) * 0.99)], len(times)
-    return Figures(name, concurrent, statistics.median(times) * 1e3, p99 * 1e3, cpu / count * 1e6)
+def read_cpu(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def figures(
+    name: str, concurrent: int, times: list[float], cpu: float, beside: float = 0.0
+) -> Figures:
+    ordered, per_call = sorted(times), 1e6 / len(times)
+    median, p99 = statistics.median(times) * 1e3, ordered[int(len(ordered) * 0.99)] * 1e3
+    return Figures(name, concurrent, median, p99, cpu * per_call, beside * per_call)
 
 
 def measure_peer(name: str, peer: Peer, call: dict[str, Any], load: Load) -> list[Figures]:
-    peer.measure(call, 50, 1)
+    peer.measure(call, WARM_CALLS, 1)
+    time.sleep(WARM_SECONDS)
     found = []
     for concurrent in load.concurrent:
-        before = peer.cpu()
+        before, beside = peer.cpu(), peer.cpu_beside()
         times = peer.measure(call, load.calls, concurrent)
-        found.append(figures(name, concurrent, times, peer.cpu() - before))
+        used = peer.cpu() - before, peer.cpu_beside() - beside
+        found.append(figures(name, concurrent, times, *used))
     return found
 
 
@@ -199,7 +217,7 @@ async def measure_direct(load: Load) -> list[Figures]:
     async with DockerRunner(client, image.reference, ContainerLabels("bench", "bench")) as runner:
         broker = Broker(Policy(()), Cassette(()))
         async with runner.open(BUNDLE, broker) as session:
-            await measure_session(session, load, 50, 1)
+            await measure_session(session, load, WARM_CALLS, 1)
             found = []
             for concurrent in load.concurrent:
                 before = time.process_time()
@@ -258,12 +276,13 @@ def main() -> None:
         rows.append(measure_other("FastMCP's proxy", command, load.arguments, load))
     if args.peer:
         rows.append(measure_other("peer", shlex.split(args.peer), {"n": 100}, load))
-    print(f"{'':20}{'at once':>8}{'median ms':>11}{'p99 ms':>9}{'CPU us':>9}{'added CPU us':>14}")
+    times = f"{'median ms':>11}{'p99 ms':>9}{'CPU us':>9}"
+    print(f"{'':20}{'at once':>8}{times}{'added CPU us':>14}{'beside us':>11}")
     for least, *row in zip(direct, *rows, strict=True):
         for each in row:
             times = f"{each.median_ms:11.2f}{each.p99_ms:9.2f}{each.cpu_us:9.0f}"
             added = each.cpu_us - least.cpu_us
-            print(f"{each.name:20}{each.concurrent:8}{times}{added:14.0f}")
+            print(f"{each.name:20}{each.concurrent:8}{times}{added:14.0f}{each.beside_us:11.0f}")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
 from orchestrator.healing.monitor import Healing
 from orchestrator.recovery import clean_up_dead
 from orchestrator.settings import Settings
+from registry.calls.record_process import RecordOffload
 from sandbox.budget import build_process_budget
 from sandbox.killswitch import KillSwitch
 
@@ -104,7 +105,9 @@ async def open_call_parts(ground: Context, stack: AsyncExitStack) -> CallParts:
         SESSIONS_AHEAD if settings.spares else 0,
     )
     stack.push_async_callback(sessions.close)
-    ledger = CallWriter(store, ground.roster.update_standing)
+    offload = RecordOffload(settings.database_url, ground.process, settings.recordings_mb << 20)
+    stack.push_async_callback(offload.close)
+    ledger = CallWriter(store, ground.roster.update_standing, offload=offload)
     stack.push_async_callback(ledger.write_count)
     stack.push_async_callback(ledger.close)
     dispatch = Dispatch(

@@ -14,6 +14,7 @@ import structlog
 
 from orchestrator.calls import Call
 from registry.audit.search import AuditTable
+from registry.calls.record_process import RecordOffload
 from registry.database.audit_chain import ACCOUNTED, COUNTED
 from registry.errors import DatabaseUnusable
 from registry.models import Invocation
@@ -46,6 +47,7 @@ class CallWriter:
     store: Store
     recorded: Callable[[str, Standing], None]
     stored: Callable[[Invocation], None] = lambda invocation: None
+    offload: RecordOffload | None = None
     _waiting: list[Invocation] = field(default_factory=list)
     _accounts: list[tuple[Invocation, str]] = field(default_factory=list)
     _flush: asyncio.Task[None] | None = None
@@ -151,9 +153,7 @@ class CallWriter:
     async def _store_group(self, group: list[Invocation]) -> list[Invocation]:
         """Store a group. Returns the calls that the database cannot take at present."""
         try:
-            standings = await asyncio.to_thread(
-                self.store.calls.record_many, group, time.time(), self._complete
-            )
+            standings = await self._record_group(group)
         except DatabaseUnusable as error:
             self._unusable = str(error)
             log.error("calls not recorded yet", reason=self._unusable, calls=len(group))
@@ -172,6 +172,15 @@ class CallWriter:
         for invocation in group:
             self._tell_stored(invocation, last.pop(invocation.entry, None))
         return []
+
+    async def _record_group(self, group: list[Invocation]) -> tuple[Standing, ...]:
+        if self.offload is not None:
+            stored = await self.offload.store_group(group, time.time(), self._complete)
+            if stored is not None:
+                return stored
+        return await asyncio.to_thread(
+            self.store.calls.record_many, group, time.time(), self._complete
+        )
 
     async def _store_single(self, invocation: Invocation) -> None:
         """Store one call: as it is, or marked where that cannot be. Raises DatabaseUnusable."""

@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 
+import psutil
 import pytest
 
 from tests.crash.client import served
@@ -106,6 +107,34 @@ def test_a_read_is_recorded_whose_client_ends_serve_at_once(
         assert client.process.wait() in (0, 128 + signal.SIGTERM)
     with installation.store() as store:
         assert [call.id for call in store.calls.find()] == [answer["_meta"]["toolwright"]["call"]]
+    assert installation.troubles() == []
+
+
+@pytest.mark.parametrize("end", [kill, close, terminate])
+def test_what_stores_the_calls_of_a_busy_serve_ends_with_it_and_loses_none(
+    end: Callable[[Process], None], installation: Installation
+) -> None:
+    installation.put(bundle(COUNT, "count", pure=True))
+
+    def find_recorders(process: Process) -> list[psutil.Process]:
+        children = psutil.Process(process.pid).children()
+        return [child for child in children if "registry.calls.record_process" in child.cmdline()]
+
+    with served(installation) as client:
+        calls = 0
+        while not (recorders := find_recorders(client.process)):
+            client.value("call_read", tool="sample.count", arguments={})
+            calls += 1
+        answer = client.call("call_read", tool="sample.count", arguments={})
+        # An ended call is shown when it is stored.
+        client.value("status", call=answer["_meta"]["toolwright"]["call"])
+        end(client.process)
+        client.process.wait()
+        for recorder in recorders:
+            recorder.wait()
+    idled(installation.settings)
+    with installation.store() as store:
+        assert len(store.calls.find(limit=2 * calls)) == calls + 1
     assert installation.troubles() == []
 
 

@@ -182,7 +182,7 @@ def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
         await client.recorded()
         client.trace.end()
 
-    assert_short(counted(client, call), modules=44, functions=171)
+    assert_short(counted(client, call), modules=45, functions=173)
 
 
 def test_a_warm_call_of_an_api_is_short(client: Client) -> None:

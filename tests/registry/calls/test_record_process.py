@@ -1,0 +1,175 @@
+"""The process that stores calls while there are many: when there is one, and that it loses none."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import socket
+import struct
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.gateway.audit_writer import CallWriter
+from registry.calls.invocations import CallTable
+from registry.calls.record_process import (
+    BUSY_CALLS,
+    PER_SECOND,
+    CallRate,
+    RecordOffload,
+    store_frames,
+)
+from registry.database.engine import Database
+from registry.models import Invocation
+from registry.store import Store
+from tests.registry.samples import entry, invocation
+
+NOW = 20.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "registry.db", "main") as opened:
+        opened.servers.publish(entry(), now=10.0)
+        yield opened
+
+
+def build_calls(prefix: str, count: int) -> list[Invocation]:
+    return [replace(invocation(f"{prefix}{number}"), serial=number + 1) for number in range(count)]
+
+
+def run_with_offload(
+    path: Path, scenario: Callable[[RecordOffload], Coroutine[Any, Any, None]], rest: float = 60.0
+) -> None:
+    async def run() -> None:
+        offload = RecordOffload(str(path / "registry.db"), "main", 1 << 20, rest)
+        try:
+            await scenario(offload)
+        finally:
+            await offload.close()
+
+    asyncio.run(run())
+
+
+async def start(offload: RecordOffload, store: Store) -> int:
+    """Have so many calls stored that a process is started; its id."""
+    calls = build_calls("first", BUSY_CALLS)
+    assert await offload.store_group(calls, NOW, 1) is None
+    store.calls.record_many(calls, NOW)
+    while offload.process_id is None:
+        await asyncio.sleep(0.01)
+    return offload.process_id
+
+
+def test_a_few_calls_start_no_process(tmp_path: Path, store: Store) -> None:
+    async def scenario(offload: RecordOffload) -> None:
+        before = set(psutil.Process().children())
+        for number in range(20):
+            assert await offload.store_group(build_calls(f"g{number}", 3), NOW, 1) is None
+        assert set(psutil.Process().children()) == before
+        assert offload.process_id is None
+
+    run_with_offload(tmp_path, scenario)
+
+
+def test_many_calls_are_stored_by_a_process_as_this_one_would(tmp_path: Path, store: Store) -> None:
+    async def scenario(offload: RecordOffload) -> None:
+        process = await start(offload, store)
+        assert process != os.getpid()
+        standings = await offload.store_group(build_calls("c", 3), NOW, 7)
+        assert standings is not None
+        assert standings[-1] == store.standings.get("dns")
+        assert [call.id for call in store.calls.find(limit=3)] == ["c2", "c1", "c0"]
+
+    run_with_offload(tmp_path, scenario)
+    assert store.audit.verify_chains() is None
+
+
+def test_what_was_stored_already_is_not_counted_again(tmp_path: Path, store: Store) -> None:
+    async def scenario(offload: RecordOffload) -> None:
+        await start(offload, store)
+        once = await offload.store_group(build_calls("c", 3), NOW, 1)
+        assert await offload.store_group(build_calls("c", 3), NOW, 1) == once
+
+    run_with_offload(tmp_path, scenario)
+
+
+def test_the_end_of_that_process_loses_and_doubles_no_call(tmp_path: Path, store: Store) -> None:
+    stored: list[str] = []
+
+    async def scenario(offload: RecordOffload) -> None:
+        os.kill(await start(offload, store), signal.SIGKILL)
+        writer = CallWriter(store, lambda *_: None, lambda call: stored.append(call.id), offload)
+        for call in build_calls("c", 5):
+            writer.queue_call(replace(call, serial=writer.count_call()))
+        await writer.wait_written()
+        assert writer.find_backlog() == ""
+
+    run_with_offload(tmp_path, scenario)
+    assert stored == ["c0", "c1", "c2", "c3", "c4"]
+    assert [call.id for call in store.calls.find(limit=6)][:5] == stored[::-1]
+    assert store.audit.verify_chains() is None
+
+
+def test_what_that_process_cannot_store_is_stored_here(tmp_path: Path, store: Store) -> None:
+    async def scenario(offload: RecordOffload) -> None:
+        await start(offload, store)
+        unknown = replace(invocation("c0"), entry="nobody")
+        assert await offload.store_group([unknown], NOW, 1) is None
+        unpickled = replace(invocation("c1"), result={"content": threading.Lock()})
+        assert await offload.store_group([unpickled], NOW, 1) is None
+        assert offload.process_id is not None
+
+    run_with_offload(tmp_path, scenario)
+
+
+def test_a_process_that_nobody_needs_any_more_ends(tmp_path: Path, store: Store) -> None:
+    async def scenario(offload: RecordOffload) -> None:
+        process = psutil.Process(await start(offload, store))
+        while offload.process_id is not None:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(process.wait)
+        assert await offload.store_group(build_calls("c", 1), NOW, 1) is None
+
+    run_with_offload(tmp_path, scenario, rest=0.05)
+
+
+def test_what_was_handed_over_outlives_a_sigkill_of_who_answered(
+    tmp_path: Path, store: Store
+) -> None:
+    """Its end of the pair is closed then, and nobody reads the answers."""
+    ours, theirs = socket.socketpair()
+    with closing(Database(tmp_path / "registry.db")) as database:
+        worker = threading.Thread(target=store_frames, args=(CallTable(database, "main"), theirs))
+        with theirs, ours:
+            worker.start()
+            for group in ("a", "b", "c"):
+                frame = pickle.dumps((tuple(build_calls(group, 2)), NOW, 1))
+                ours.sendall(struct.pack("!I", len(frame)) + frame)
+            ours.sendall(struct.pack("!I", 10_000) + b"cut off")
+            ours.close()
+            worker.join()
+    assert {call.id for call in store.calls.find()} == {"a0", "a1", "b0", "b1", "c0", "c1"}
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.floats(0.0, 5.0)), max_size=50))
+def test_calls_are_many_only_above_the_usual_rate(groups: list[tuple[int, float]]) -> None:
+    rate, now, total, first = CallRate(), 0.0, 0, None
+    for calls, pause in groups:
+        now += pause
+        total += calls
+        first = now if first is None else first
+        if rate.count_calls(calls, now):
+            assert total >= BUSY_CALLS
+    quiet = CallRate()
+    assert not any(quiet.count_calls(PER_SECOND, float(second)) for second in range(1, 100))
