@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import psutil
@@ -106,11 +106,11 @@ def start_resident(environment: Mapping[str, str]) -> psutil.Process:
     return psutil.Process(found)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--engine", default="wasm", choices=("wasm", "docker"))
-    args = parser.parse_args()
+@contextmanager
+def prepared_home(engine: str) -> Iterator[tuple[dict[str, str], dict[str, str], psutil.Process]]:
+    """A home with one server whose API answers: the environment without the resident process, that
+    with it, and that process.
+    """
     with tempfile.TemporaryDirectory() as place, serve_harbour() as host:
         pin = Path(place, "pin")
         pin.write_text(PIN)
@@ -118,37 +118,56 @@ def main() -> None:
             **os.environ,
             "TOOLWRIGHT_HOME": str(Path(place, "home")),
             "TOOLWRIGHT_VAULT_KEY_FILE": str(Path(place, "vault.key")),
-            "TOOLWRIGHT_ENGINE": args.engine,
+            "TOOLWRIGHT_ENGINE": engine,
             "TOOLWRIGHT_SEMANTIC": "off",
         }
         alone, on = {**environment, SWITCH: "off"}, {**environment, SWITCH: "on"}
         run_command(("setup", "--pin-file", str(pin)), alone)
         source = ("--source", f"http://{host}", "--allow", host, "--pin-file", str(pin))
         run_command(("forge", "list the berths", *source), alone)
-        resident = start_resident(on)
         try:
-            _print_rounds(alone, on, resident, args.rounds)
+            yield alone, on, start_resident(on)
         finally:
             stop_resident(Path(place, "home"))
 
 
-def _print_rounds(
-    alone: Mapping[str, str], on: Mapping[str, str], resident: psutil.Process, rounds: int
-) -> None:
-    print(f"{'':28}{'wall ms':>9}{'CPU ms':>9}{'resident CPU ms':>17}")
-    for words in COMMANDS:
-        measure_command(words, on, resident)
-        costs: dict[str, list[CommandCost]] = {ALONE: [], RESIDENT: []}
-        for _ in range(rounds):
-            costs[ALONE].append(measure_command(words, alone, None))
-            costs[RESIDENT].append(measure_command(words, on, resident))
-        for how, measured in costs.items():
-            wall, cpu, used = (
-                statistics.median(getattr(each, figure) for each in measured)
-                for figure in ("wall", "cpu", "resident_cpu")
+def measure_both(
+    words: tuple[str, ...],
+    alone: Mapping[str, str],
+    on: Mapping[str, str],
+    resident: psutil.Process,
+    rounds: int,
+) -> dict[str, CommandCost]:
+    """The medians of a command by itself and answered by the resident process, in turns."""
+    measure_command(words, on, resident)
+    costs: dict[str, list[CommandCost]] = {ALONE: [], RESIDENT: []}
+    for _ in range(rounds):
+        costs[ALONE].append(measure_command(words, alone, None))
+        costs[RESIDENT].append(measure_command(words, on, resident))
+    return {
+        how: CommandCost(
+            *(
+                statistics.median(getattr(cost, each.name) for cost in measured)
+                for each in fields(CommandCost)
             )
-            print(f"{words[0]:10}{how:18}{wall:9.0f}{cpu:9.0f}{used:17.0f}")
-    print(f"the resident process holds {resident.memory_info().rss / 1e6:.0f} MB")
+        )
+        for how, measured in costs.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--engine", default="wasm", choices=("wasm", "docker"))
+    args = parser.parse_args()
+    print(f"{'':28}{'wall ms':>9}{'CPU ms':>9}{'resident CPU ms':>17}")
+    with prepared_home(args.engine) as (alone, on, resident):
+        for words in COMMANDS:
+            costs = measure_both(words, alone, on, resident, args.rounds)
+            for how, cost in costs.items():
+                figures = f"{cost.wall:9.0f}{cost.cpu:9.0f}{cost.resident_cpu:17.0f}"
+                print(f"{words[0]:10}{how:18}{figures}")
+        print(f"the resident process holds {resident.memory_info().rss / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":

@@ -102,7 +102,8 @@ def register(app: App, base: str, sources: Sources) -> None:
         app.forge.shelf.publish_bundle(bundle, build_entry(bundle, time.time()), (), None)
 
 
-async def look(app: App, sources: Sources, label: str) -> None:
+async def look(app: App, sources: Sources, label: str) -> float:
+    """The seconds that one look at all of them takes."""
     sources.counts.clear()
     sources.most = 0
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
@@ -118,25 +119,39 @@ async def look(app: App, sources: Sources, label: str) -> None:
         f"{sources.most} at once",
         flush=True,
     )
+    return wall
 
 
-async def look_thrice(servers: int, sources: Sources, base: str) -> None:
+async def look_thrice(servers: int, sources: Sources, base: str) -> tuple[float, ...]:
     sources.versions = {f"/{number}": 1 for number in range(servers)}
     with tempfile.TemporaryDirectory() as home:
         settings = load_settings(home=Path(home))
         async with open_app(settings, "bench") as app:
             allow(settings, app.store, base)
             await asyncio.to_thread(register, app, base, sources)
-            await look(app, sources, "first")
-            await look(app, sources, "second")
+            first = await look(app, sources, "first")
+            second = await look(app, sources, "second")
             for path in list(sources.versions)[::CHANGED_OF]:
                 sources.versions[path] = 2
-            await look(app, sources, "changed")
+            third = await look(app, sources, "changed")
             opened = sum(
                 bool(app.store.repairs.find(f"source_{path.strip('/')}", time.time()))
                 for path in sources.versions
             )
             print(f"{opened} repairs were opened")
+            return first, second, third
+
+
+def measure(servers: int) -> tuple[float, ...]:
+    """The seconds of three looks at so many descriptions on the loopback."""
+    sources = Sources()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), build_handler(sources))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        base = f"http://127.0.0.1:{server.server_port}"
+        return asyncio.run(look_thrice(servers, sources, base))
+    finally:
+        server.shutdown()
 
 
 def main() -> None:
@@ -144,15 +159,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--servers", type=int, default=1000)
-    asked = parser.parse_args()
-    sources = Sources()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), build_handler(sources))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        base = f"http://127.0.0.1:{server.server_port}"
-        asyncio.run(look_thrice(asked.servers, sources, base))
-    finally:
-        server.shutdown()
+    measure(parser.parse_args().servers)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,9 @@ BUNDLE = Bundle(
 )
 CALLS = {"fetch": {"key": "a"}, "echo": {"text": "x" * 100}, "pure": {"text": "x" * 100}}
 Open = Callable[..., AbstractAsyncContextManager[Runner]]
-Row = Callable[[Open, int], Awaitable[str]]
+Times = list[float]
+"""Seconds, in the order in which they were taken."""
+Row = Callable[[Open, int], Awaitable[Times | str]]
 
 
 class Memory:
@@ -101,7 +103,7 @@ def figures(seconds: list[float]) -> str:
     return f"{statistics.median(ordered) * 1e3:.2f} ({high * 1e3:.2f})"
 
 
-async def first_answers(opened: Open, rounds: int, spares: int, is_new: bool = False) -> str:
+async def first_answers(opened: Open, rounds: int, spares: int, is_new: bool = False) -> Times:
     times = []
     async with opened(spares=spares) as runner:
         for number in range(rounds):
@@ -112,27 +114,27 @@ async def first_answers(opened: Open, rounds: int, spares: int, is_new: bool = F
             async with runner.open(bundle, broker()) as session:
                 await session.call("fetch", CALLS["fetch"])
                 times.append(time.perf_counter() - started)
-    return figures(times)
+    return times
 
 
-async def cold(opened: Open, rounds: int) -> str:
+async def cold(opened: Open, rounds: int) -> Times:
     times = []
     for _ in range(rounds):
         started = time.perf_counter()
         async with opened() as runner, runner.open(BUNDLE, broker()) as session:
             await session.call("fetch", CALLS["fetch"])
             times.append(time.perf_counter() - started)
-    return figures(times)
+    return times
 
 
-async def calls(opened: Open, rounds: int, tool: str) -> str:
+async def calls(opened: Open, rounds: int, tool: str) -> Times:
     times = []
     async with opened() as runner, runner.open(BUNDLE, broker()) as session:
         for _ in range(rounds * 20):
             started = time.perf_counter()
             await session.call(tool, CALLS[tool])
             times.append(time.perf_counter() - started)
-    return figures(times[len(times) // 10 :])
+    return times[len(times) // 10 :]
 
 
 async def megabytes(opened: Open, servers: int) -> str:
@@ -163,12 +165,13 @@ def beside(engines: dict[str, tuple[Open, Open]], rounds: int) -> None:
     print(f"{'load ' + str(os.getloadavg()[0])[:4]:34}" + "".join(f"{n:>22}" for n in engines))
     for title, row in ROWS:
         ways = [way[0 if row is cold else 1] for way in engines.values()]
-        cells = [asyncio.run(_awaited(row(opened, rounds))) for opened in ways]
+        cells = [asyncio.run(_tell(row(opened, rounds))) for opened in ways]
         print(f"{title:34}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
 
 
-async def _awaited(cell: Awaitable[str]) -> str:
-    return await cell
+async def _tell(cell: Awaitable[Times | str]) -> str:
+    told = await cell
+    return told if isinstance(told, str) else figures(told)
 
 
 async def many(live: int) -> None:
@@ -217,7 +220,7 @@ def main() -> None:
     except EngineUnavailable as reason:
         print(f"docker: left out ({reason})")
     loaded = build_component(CACHE, print)
-    engines["wasm"] = (_mapped, partial(WasmRunner, loaded))
+    engines["wasm"] = (open_wasm, partial(WasmRunner, loaded))
     beside(engines, args.rounds)
     asyncio.run(many(args.live))
     if args.build:
@@ -231,7 +234,7 @@ def open_docker(client: Client | None = None, **options: Any) -> DockerRunner:
     return DockerRunner(client, image.reference, ContainerLabels("bench", "bench"), **options)
 
 
-def _mapped() -> WasmRunner:
+def open_wasm() -> WasmRunner:
     return WasmRunner(load_component(CACHE))
 
 

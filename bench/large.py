@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,20 @@ def read_memory(process: int) -> tuple[float, float]:
     return held, most
 
 
-def measure(megabytes: int, session: str) -> str:
-    """A line of figures, of a process of its own."""
+@dataclass(frozen=True)
+class LargeAnswer:
+    """What one large answer took of a `serve` of its own: megabytes, and seconds."""
+
+    answer: float
+    wall: float
+    cpu: float
+    before: float
+    held: float
+    most: float
+    refusal: str
+
+
+def measure(megabytes: int, session: str) -> LargeAnswer:
     with tempfile.TemporaryDirectory() as home:
         # The encoder takes 200 MB by itself, a while after the start.
         own = {"TOOLWRIGHT_HOME": home, "PYTHONPATH": os.getcwd(), "TOOLWRIGHT_SEMANTIC": "off"}
@@ -61,10 +74,7 @@ def measure(megabytes: int, session: str) -> str:
     text = result["content"][0]["text"]
     said = text[:60].replace("\n", " ") if result.get("isError") else ""
     size = len(json.dumps(result)) / MEGABYTE
-    return (
-        f"{megabytes:9}{session or 'none':>9}{size:12.2f}{seconds:8.2f}{used:8.2f}"
-        f"{before:8.0f}{held:8.0f}{most:8.0f}  {said}"
-    )
+    return LargeAnswer(size, seconds, used, before, held, most, said)
 
 
 def main() -> None:
@@ -77,7 +87,13 @@ def main() -> None:
     )
     for megabytes in map(int, args.megabytes.split(",")):
         for session in ("", "large"):
-            print(measure(megabytes, session), flush=True)
+            told = measure(megabytes, session)
+            print(
+                f"{megabytes:9}{session or 'none':>9}{told.answer:12.2f}{told.wall:8.2f}"
+                f"{told.cpu:8.2f}{told.before:8.0f}{told.held:8.0f}{told.most:8.0f}"
+                f"  {told.refusal}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import psutil
@@ -38,6 +38,7 @@ HELLO = {
 }
 
 
+ANSWERS = ("initialize", "tools/list", "first call")
 SETTLE_SECONDS, REST_SECONDS = 30.0, 60.0
 
 
@@ -94,6 +95,23 @@ def measure_start(
     return moments
 
 
+def measure_medians(
+    command: list[str], environment: dict[str, str], rounds: int
+) -> dict[str, Moment]:
+    """The medians of so many starts after a first one, by what was answered."""
+    measure_start(command, environment)
+    starts = [measure_start(command, environment) for _ in range(rounds)]
+    return {
+        answer: Moment(
+            *(
+                statistics.median(getattr(moment, each.name) for moment in moments)
+                for each in fields(Moment)
+            )
+        )
+        for answer, *moments in zip(ANSWERS, *starts, strict=True)
+    }
+
+
 def register_servers(environment: dict[str, str], count: int) -> None:
     settings = load_settings(environment)
     with Store.open(settings.database_url) as store:
@@ -118,15 +136,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as home:
             environment = {**os.environ, "TOOLWRIGHT_HOME": home}
             register_servers(environment, args.servers)
-            measure_start(command, environment)
-            rounds = [measure_start(command, environment) for _ in range(args.rounds)]
-            for answer, *moments in zip(
-                ("initialize", "tools/list", "first call"), *rounds, strict=True
-            ):
-                wall, used, memory = (
-                    statistics.median(getattr(moment, figure) for moment in moments)
-                    for figure in ("wall_ms", "cpu_ms", "memory_mb")
-                )
+            for answer, moment in measure_medians(command, environment, args.rounds).items():
+                wall, used, memory = moment.wall_ms, moment.cpu_ms, moment.memory_mb
                 print(f"{name:20}{answer:14}{wall:9.0f}{used:9.0f}{memory:7.0f}")
             rests: list[float] = []
             if args.servers and command is own:
