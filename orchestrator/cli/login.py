@@ -30,6 +30,7 @@ from orchestrator.context import Context, open_context
 from orchestrator.errors import LoginFailed, OrchestratorError
 from orchestrator.forging.fetch import GuardedFetch
 from orchestrator.gateway.brokers import SOURCES
+from orchestrator.job_requests import check_address
 from orchestrator.logins.exchange import Client, TokenClient
 from orchestrator.logins.flow import LoginResult, Terminal, find_browser, log_in, open_browser
 from orchestrator.logins.keeping import (
@@ -194,6 +195,7 @@ async def _read_order(ground: Context, words: _Words) -> LoginOrder:
 
 async def _read_source_order(ground: Context, words: _Words) -> LoginOrder:
     """The order of a log-in to an API that no server is registered for."""
+    check_address(words.target, "URL")
     if words.account or words.default:
         raise OrchestratorError(
             "a URL has one log-in. Accounts are a server's: forge it, then `toolwright login "

@@ -101,9 +101,15 @@ def replace_bundle(bundle: Bundle, out: Path) -> None:
             fresh = Path(scratch) / "bundle"
             fresh.mkdir()
             write_bundle(bundle, fresh)
+            earlier = Path(scratch) / "earlier"
             if out.exists():
-                os.rename(out, Path(scratch) / "earlier")
-            os.rename(fresh, out)
+                os.rename(out, earlier)
+            try:
+                os.rename(fresh, out)
+            except OSError:
+                if earlier.exists():
+                    os.rename(earlier, out)
+                raise
     except OSError as error:
         told = f"{out} cannot be written: {error.strerror or error}."
         raise OrchestratorError(

@@ -201,17 +201,19 @@ def name_tool(approval: Approval) -> ShownText:
 
 
 def show_approval(store: Store, approval: Approval) -> ShownApproval:
+    tool = show_tool(store, approval)
     return ShownApproval(
         approval.id,
         name_tool(approval),
         approval.version,
         approval.created,
         approval.expires,
-        show_tool(store, approval),
+        tool,
         show_request(approval),
         list_decisions(approval),
         hash_approval(approval),
-        _explain_always(approval) if is_glanceable(approval) else "",
+        # What deletes is asked for each time.
+        _explain_always(approval) if is_glanceable(approval) and not tool.destroys else "",
     )
 
 
@@ -307,8 +309,6 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _explain_always(approval: Approval) -> str:
     """The whole sentence of what a standing rule will mean; "" where there can be none."""
-    if approval.wire.method == "DELETE":
-        return ""
     with_ = escape_line(render_condition(Condition("", dict(approval.arguments))))
     name = escape_line(f"{approval.entry}.{approval.tool}")
     what = f"{name} (version {approval.version}) with {with_}"

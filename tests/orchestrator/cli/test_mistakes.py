@@ -162,6 +162,11 @@ MISTAKES = [
     ("push test nothere --pin-file {place}/pin", "nothere", "toolwright push list"),
     ("push add nonsense --pin-file {place}/pin", "URL", "ntfy://TOPIC"),
     ("login ./x", "./x", "toolwright login https://"),
+    (
+        "login https://me:pw@x.test",
+        "`URL` holds a user name or password",
+        "toolwright secret set NAME",
+    ),
     ("logout https://x.test", "https://x.test", "toolwright source list"),
     ("classify dns read", "'dns'", "server.tool"),
     ("run", "'DIR|NAME'", "toolwright run --help"),

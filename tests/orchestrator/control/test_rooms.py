@@ -252,6 +252,17 @@ def test_always_is_offered_with_its_whole_sentence_or_not_at_all(
     assert ('id="always-long"' in html, 'id="always-gone"' in html) == (False, False)
 
 
+def test_always_is_not_offered_for_what_deletes_by_its_name(
+    store: Store, waiting: Approval
+) -> None:
+    purge = replace(tool("purge_zone", access="write"), destructive=True)
+    store.servers.publish(entry("zones", 1, purge), now=10.0)
+    store.approvals.add_pending(replace(waiting, id="purged", entry="zones", tool="purge_zone"))
+    html = render_panels(store)["waiting"]
+    assert 'id="approve-purged"' in html
+    assert 'id="always-purged"' not in html
+
+
 def test_the_audit_is_searched_in_its_newest_rows_alone(store: Store) -> None:
     for number in range(4):
         store.audit.add_note("told", f"row{number}", {"text": "needle"}, 1.0)
