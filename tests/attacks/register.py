@@ -28,7 +28,7 @@ LINES = (
     *("secrets", "approvals", "channels", "freeze", "audit", "replay", "write safety"),
     "control page",
 )
-"""The claims of the leash, in the order of docs/security.md."""
+"""The claims of the leash, in the order of docs/enforcement.md."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tests.attacks.test_gate import samples
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
-SECURITY = ROOT / "docs" / "security.md"
+ENFORCEMENT = ROOT / "docs" / "enforcement.md"
 ATTACKS = read_register()
 LEAST = 128
 
@@ -81,7 +81,7 @@ def test_a_node_that_is_none_is_seen() -> None:
 
 def test_the_documentation_says_for_every_line_where_it_is_enforced_and_what_shows_it() -> None:
     rows = re.findall(
-        r"^\| ([a-z -]+) \| (`.+) \| (`tests.+) \|$", SECURITY.read_text(), re.MULTILINE
+        r"^\| ([a-z -]+) \| (`.+) \| (`tests.+) \|$", ENFORCEMENT.read_text(), re.MULTILINE
     )
     told = {line: (where, shown) for line, where, shown in rows if line in LINES}
     assert list(told) == list(LINES)
