@@ -81,11 +81,14 @@ class Done:
 
 @dataclass(frozen=True)
 class Pending:
-    """The call waits for a person to decide on its exact request. Nothing was sent."""
+    """The call waits for a person to decide on its exact request. Nothing was sent. `claims` is
+    what the API's document says against its arguments.
+    """
 
     call: Call
     approval: Approval
     reason: str
+    claims: str = ""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,8 @@ def build_reply_result(reply: Reply) -> Result:
     if isinstance(reply, RefusedCall):
         return build_refusal(f"{reply.call.name}: {reply.reason}", state="refused")
     if isinstance(reply, Pending):
-        return build_pending_result(reply.approval, reply.reason)
+        why = ". ".join(filter(None, (reply.reason, reply.claims)))
+        return build_pending_result(reply.approval, why)
     return _build_done_result(reply)
 
 

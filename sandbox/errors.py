@@ -73,7 +73,13 @@ class CallTimedOut(SandboxError):
 
 
 class UpstreamUnreachable(SandboxError):
-    """The API could not be reached, or the connection broke off. The message gives the reason."""
+    """The API could not be reached, or the connection broke off. The message gives the reason.
+    `unsent` is whether there was no connection, so that nothing of the request was sent.
+    """
+
+    def __init__(self, message: str, *, unsent: bool = False) -> None:
+        super().__init__(message)
+        self.unsent = unsent
 
 
 class AddressNotAllowed(UpstreamUnreachable):

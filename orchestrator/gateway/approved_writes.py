@@ -24,6 +24,8 @@ from registry.models import Approval
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid, Frozen
+from sandbox.schemas.accepted import is_claim
+from sandbox.schemas.coercion import render_claims
 from sandbox.wire.exchange import WireRequest, WriteStep, digest_request
 
 CLOSE_SECONDS = 5.0
@@ -130,6 +132,8 @@ class ApprovalRequester:
         present = await self._read_present(bundle, captured)
         now, id = self.now(), derive_approval_id(invocation)
         shown = self.sealed.hide(call, captured)
+        # What is hidden is not what the document would judge.
+        claims = "" if shown.hides else _find_claims(bundle, call)
         approval = Approval(
             id=id,
             entry=call.server,
@@ -142,7 +146,7 @@ class ApprovalRequester:
             expires=now + self.approval_seconds,
             task=call.task,
             session=call.session,
-            reason=". ".join(filter(None, (call.flow, call.reason or reason))),
+            reason=". ".join(filter(None, (claims, call.flow, call.reason or reason))),
             present=present,
             steps=broker.captured_steps,
             uses=self._list_uses(bundle, call.tool),
@@ -150,10 +154,10 @@ class ApprovalRequester:
         try:
             self.approvals.add_pending(approval)
         except DuplicateRow:
-            return Pending(call, self.approvals.get(approval.id), reason)
+            return Pending(call, self.approvals.get(approval.id), reason, claims)
         if shown.hides:
             await asyncio.to_thread(self.sealed.keep, approval.id, call, captured)
-        return Pending(call, approval, reason)
+        return Pending(call, approval, reason, claims)
 
     def build_terms(self, approval: Approval, member: RegisteredServer) -> ApprovalTerms:
         """The terms of what an approved call would be now: of the versions, files and credentials
@@ -190,3 +194,11 @@ class ApprovalRequester:
                 )
         except TimeoutError:
             return ""
+
+
+def _find_claims(bundle: Bundle, call: Call) -> str:
+    """What the API's document says of arguments that are not as it says: whoever decides knows then
+    that the API will probably refuse them.
+    """
+    tool = bundle.get_tool(call.tool)
+    return render_claims(tool.input_schema, call.arguments) if is_claim(bundle, tool) else ""

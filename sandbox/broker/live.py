@@ -114,7 +114,10 @@ class LiveHttp:
             if isinstance(error, _ConnectionDenied):
                 raise AddressNotAllowed(str(error)) from error
             detail = _describe_failure(error)
-            raise UpstreamUnreachable(f"{origin} could not be reached: {detail[:300]}") from error
+            raise UpstreamUnreachable(
+                f"{origin} could not be reached: {detail[:300]}",
+                unsent=isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout),
+            ) from error
         kept = tuple((key, value) for key, value in headers if key not in DROPPED_HEADERS)
         return WireResponse(response.status, kept, body)
 
@@ -241,7 +244,7 @@ def _describe_failure(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ConnectionRefusedError):
-            return "nothing listens there (connection refused)"
+            return "nothing listens there (connection refused): is it running?"
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _describe_certificate(cause)
         cause = cause.__cause__ or cause.__context__

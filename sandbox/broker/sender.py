@@ -150,7 +150,8 @@ class Sender:
         except AddressNotAllowed as error:
             return build_refused_exchange(request, "not_allowed", str(error), delivery.sent)
         except UpstreamUnreachable as error:
-            return build_refused_exchange(request, "unreachable", str(error), delivery.sent)
+            sent = delivery.sent - error.unsent
+            return build_refused_exchange(request, "unreachable", str(error), sent)
         except CredentialRefused as error:
             return build_refused_exchange(request, "credential", str(error), delivery.sent)
         except Frozen as error:

@@ -161,6 +161,8 @@ def _print_reply(reply: Reply) -> None:
             print_text(reply.outcome.text)
     elif isinstance(reply, Pending):
         print_text(f"{reply.approval.wire.method} {reply.approval.wire.url} waits for a person.")
+        if reply.claims:
+            print_text(f"{reply.claims}. The API will probably refuse it.", "yellow")
         print_text(f"toolwright approve {reply.approval.id}")
     else:
         print_text(reply.reason, "red")

@@ -7,7 +7,7 @@ readings is left out: required arguments are `missing` then, values are `unused`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from orchestrator.tasks.model import Reading
 from orchestrator.tasks.reading import kinds, loose, named
 from orchestrator.tasks.reading.assignment import Assignment
 from orchestrator.tasks.reading.filling import fill_in
-from orchestrator.tasks.reading.parameters import list_parameters
+from orchestrator.tasks.reading.parameters import list_parameters, resolve_schema
 from orchestrator.tasks.reading.values import scan_values
 from registry.search.words import split_words
 from sandbox.schemas.coercion import coerce_arguments
@@ -85,6 +85,7 @@ def read_arguments(
 def _build_reading(state: Assignment, schema: Mapping[str, Any], about: str) -> Reading:
     missing = tuple(p.name for p in state.parameters if p.required and p.pointer not in state.done)
     coerced = coerce_arguments(schema, state.arguments).arguments
+    missing += tuple(_list_empty_objects(schema, coerced, missing))
     checked = {**schema, "required": []} if missing else schema
     # What misses inside an object is told as missing, and not as the problem of the object.
     unready = any(len(p.pointer) > 1 for p in state.parameters if p.name in missing)
@@ -98,6 +99,20 @@ def _build_reading(state: Assignment, schema: Mapping[str, Any], about: str) -> 
         problem=f"{wrong.where or '/'}: {wrong.reason}" if wrong else "",
         doubtful=tuple(state.doubtful),
     )
+
+
+def _list_empty_objects(
+    schema: Mapping[str, Any], arguments: Mapping[str, Any], missing: Collection[str]
+) -> Iterator[str]:
+    """Required objects of which nothing was said, and no field of which has to be: they are asked
+    for as a whole, since a write without anything to write is not meant.
+    """
+    required = schema.get("required")
+    known = {*arguments, *(name.partition(".")[0] for name in missing)}
+    for name in required if isinstance(required, list) else ():
+        part = resolve_schema((schema.get("properties") or {}).get(name), schema)
+        if name not in known and part is not None and part.get("properties"):
+            yield str(name)
 
 
 def _list_unused(state: Assignment, about: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.tasks.model import Question
 from orchestrator.tasks.planning.parse import ANSWER
+from orchestrator.tasks.reading.parameters import resolve_schema
 from orchestrator.tasks.routing.intent import is_english
 from registry.database.canonical import hash_text, to_canonical_json
 from registry.needs import AnswerNeed
@@ -23,6 +24,8 @@ MAX_ROOM = 1_200
 """Characters that the schemas of a question's tools have together: the whole question, as a client
 gets it, is to stay within 1,500 tokens.
 """
+MAX_FIELDS = 8
+"""Of an object that is asked for as a whole."""
 MAX_REASONS = 2
 _REASONS: Mapping[str, str] = {
     "writes": "It writes, and words alone are not enough for that.",
@@ -109,7 +112,7 @@ def build_missing(
     problem: str,
 ) -> Question:
     """The arguments that a tool takes and nobody said."""
-    named = ", ".join(missing)
+    named = ", ".join(_name_missing(schema, name) for name in missing)
     wanted = f"its {named}" if missing else "other arguments"
     because = f" ({problem})" if problem and not missing else ""
     outer = list(dict.fromkeys(name.partition(".")[0] for name in missing))
@@ -299,13 +302,23 @@ def _build_example(question: Question, name: str) -> dict[str, Any]:
     return {**example, "arguments": nest_values(values)}
 
 
-def _describe(schema: Mapping[str, Any], name: str) -> Any:
+def _describe(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The schema of an argument, or of a field of one, by its dotted name."""
-    found: Any = schema
+    found: Mapping[str, Any] = schema
     for part in name.split("."):
-        properties = found.get("properties") if isinstance(found, Mapping) else None
-        found = properties.get(part, {}) if isinstance(properties, Mapping) else {}
+        properties = found.get("properties")
+        inner = properties.get(part) if isinstance(properties, Mapping) else None
+        found = resolve_schema(inner, schema) or {}
     return found
+
+
+def _name_missing(schema: Mapping[str, Any], name: str) -> str:
+    """An argument as it is asked for; of an object, what it can hold."""
+    fields = _describe(schema, name).get("properties")
+    if not isinstance(fields, Mapping) or not fields:
+        return name
+    listed = ", ".join(list(fields)[:MAX_FIELDS])
+    return f"{name} ({listed}{', …' if len(fields) > MAX_FIELDS else ''})"
 
 
 def _ask_which(task: str, names: Sequence[str]) -> str:
