@@ -28,7 +28,7 @@ from sandbox.stages.trials import OpenSession
 
 ENOUGH = 0.85
 """The share of mutants that has to be noticed; not all, since some are equivalent or only slower.
-Careful drafts of models reached 92 to 100 % (docs/benchmarks.md).
+Careful drafts of models reached 92 to 100 %.
 """
 FEW = 2
 """So many mutants may go unnoticed whatever their share."""

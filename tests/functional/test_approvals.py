@@ -278,6 +278,21 @@ def test_a_write_approved_while_nothing_serves_is_sent_once_and_its_decider_sees
     assert letters.sent == ["by night"]
 
 
+def test_an_approved_write_that_found_nobody_listening_failed_and_may_be_asked_for_again(
+    quiet_home: Home,
+) -> None:
+    with letters_api() as post:
+        host = post.url.removeprefix("http://")
+        source = ("--source", post.url, "--allow", host)
+        quiet_home.person("forge", "send letters", "--name", "post", *source)
+        arguments = json.dumps({"body": {"text": "to nobody"}})
+        done = quiet_home.run("call", "post.send_letter", arguments, "--json")
+        approval = json.loads(done.stdout)["structuredContent"]["approval"]
+    told = quiet_home.run("approve", approval, "--pin-file", str(quiet_home.pin_file))
+    assert state(quiet_home, approval) == "failed"
+    assert "nothing listens there (connection refused): is it running?" in told.stdout + told.stderr
+
+
 def test_what_was_approved_while_frozen_stands_as_unsent_and_a_freeze_ends_who_sends_it(
     quiet_home: Home, letters: Letters
 ) -> None:

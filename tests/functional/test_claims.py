@@ -22,6 +22,7 @@ from orchestrator.approvals.rules import RuleRequest, create_rule
 from orchestrator.calls import Done, Pending, Reply
 from orchestrator.frontends.bundle_directory import BundleDirectory, DirectoryGrants
 from orchestrator.settings import load_settings
+from orchestrator.views import build_reply_result
 from sandbox.broker.live import LiveHttp
 from sandbox.bundle.model import Bundle
 from sandbox.engines.process import ProcessRunner
@@ -269,6 +270,10 @@ def test_a_write_is_shown_as_it_would_be_sent_whatever_its_document_requires(
     reply = place.call("shop.create_order", body={"item": "coal", "count": "9", "paid": None})
     assert isinstance(reply, Pending)
     assert json.loads(reply.approval.wire.body) == {"item": "coal", "count": 9, "paid": None}
+    # Who decides, and who asked, is told what the document says otherwise.
+    assert reply.claims.startswith("The API's document says otherwise of these arguments: /body")
+    assert reply.approval.reason.startswith(reply.claims)
+    assert reply.claims in json.dumps(build_reply_result(reply), ensure_ascii=False)
     assert heard == []
     assert done(place.approve(reply.approval)).outcome.ok
     assert [json.loads(body) for _, _, body in heard] == [

@@ -236,6 +236,15 @@ def test_what_has_two_readings_is_asked_for(
     assert not found.is_complete
 
 
+def test_an_object_that_is_required_and_of_which_nothing_is_said_is_asked_for_as_a_whole() -> None:
+    price = {"type": "object", "properties": {"name": TEXT, "price_cents": WHOLE}}
+    change = tool("plant_id", "body", plant_id=WHOLE, body={"$ref": "#/$defs/Change"})
+    found = read_arguments("change plant 4", change | {"$defs": {"Change": price}}, now=NOW)
+    assert (found.arguments, found.missing, found.problem) == ({"plant_id": 4}, ("body",), "")
+    said = read_arguments("change plant 4, name Fern", tool("body", plant_id=WHOLE, body=price))
+    assert said.missing == ()
+
+
 LEFT_OVER = [
     ("Combien de vélos à la station 4 ?", tool("station", station=WHOLE), ()),
     ("¿Qué barcos hay en el muelle 4?", tool("muelle", muelle=WHOLE), ()),
