@@ -271,9 +271,10 @@ def test_a_write_is_shown_as_it_would_be_sent_whatever_its_document_requires(
     assert isinstance(reply, Pending)
     assert json.loads(reply.approval.wire.body) == {"item": "coal", "count": 9, "paid": None}
     # Who decides, and who asked, is told what the document says otherwise.
-    assert reply.claims.startswith("The API's document says otherwise of these arguments: /body")
+    assert "The API's document says otherwise of these arguments" in reply.claims
+    assert "/body/paid" in reply.claims
     assert reply.approval.reason.startswith(reply.claims)
-    assert reply.claims in json.dumps(build_reply_result(reply), ensure_ascii=False)
+    assert "/body/paid" in json.dumps(build_reply_result(reply))
     assert heard == []
     assert done(place.approve(reply.approval)).outcome.ok
     assert [json.loads(body) for _, _, body in heard] == [
