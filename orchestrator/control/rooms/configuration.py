@@ -11,6 +11,7 @@ from orchestrator.control.notify.targets import list_sealed_targets, load_notice
 from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.settings import Settings
 from registry.errors import RegistryError
+from registry.search.encoder import is_installed
 from registry.secrets.vault import open_vault
 from registry.store import Store
 
@@ -146,9 +147,7 @@ def _list_models(settings: Settings) -> tuple[SettingLine, ...]:
         ),
         SettingLine("tokens in a day", f"{budget.day_tokens:,}", "TOOLWRIGHT_DAY_TOKENS"),
         SettingLine("forges in a day", f"{budget.forges}", "TOOLWRIGHT_FORGES_PER_DAY"),
-        SettingLine(
-            "search by meaning", "on" if settings.semantic else "off", "TOOLWRIGHT_SEMANTIC"
-        ),
+        SettingLine("search by meaning", _describe_meaning(settings), "TOOLWRIGHT_SEMANTIC"),
         SettingLine(
             "a task is done unasked from",
             f"{settings.bands.act:.0%} sure",
@@ -181,3 +180,9 @@ def _build_check(check: Mapping[str, object]) -> CheckLine:
         cut_text(found),
         cut_text(hint),
     )
+
+
+def _describe_meaning(settings: Settings) -> str:
+    if not settings.semantic:
+        return "off"
+    return "on" if is_installed() else "off: the extra `semantic` is not installed"

@@ -242,6 +242,7 @@ class Preparing:
             candidates,
             await asyncio.to_thread(describe_suggestions, step["task"]) if unlikely else (),
             step.get("failed_tool", ""),
+            step.get("made") or list(filter(None, [state.get("made")])),
         )
         answer = self.context.ask(question, state)
         given, taken = await self.context.take_arguments(state, answer.get("arguments") or {})

@@ -72,18 +72,22 @@ def build_choice(
     candidates: Sequence[Mapping[str, Any]],
     services: Sequence[str] = (),
     failed: str = "",
+    made: Sequence[str] = (),
 ) -> Question:
     """Which of the candidates does a step, or none. `services` are lines about public APIs that the
-    task may mean where nothing registered fits it, `failed` is a tool that was tried in vain.
+    task may mean where nothing registered fits it, `failed` is a tool that was tried in vain,
+    `made` are the servers that were made for it.
     """
     names = [str(candidate["tool"]) for candidate in candidates]
     shown = shorten_candidates(candidates)
-    tried = (f"{failed} failed, and nothing that is known mends it.",) if failed else ()
+    told = [f"{failed} failed, and nothing that is known mends it."] if failed else []
+    if made:
+        told.append(f"{', '.join(made)} was made for this, but no tool of it plainly does it.")
     return Question(
         _number("choose", step, number),
         "choose",
         step,
-        "\n".join((*tried, _ask_which(task, names), *_list_services(services))),
+        "\n".join((*told, _ask_which(task, names, bool(made)), *_list_services(services))),
         {"task": _shorten(task), "candidates": shown},
         # Where services are named too, it is likely that none of the tools does it.
         _build_schema(
@@ -321,8 +325,13 @@ def _name_missing(schema: Mapping[str, Any], name: str) -> str:
     return f"{name} ({listed}{', …' if len(fields) > MAX_FIELDS else ''})"
 
 
-def _ask_which(task: str, names: Sequence[str]) -> str:
+def _ask_which(task: str, names: Sequence[str], is_made: bool) -> str:
     words = _quote_task(task)
+    if not names and is_made:
+        return (
+            f"Ask anew and say {words} in the words of its tools, or answer {NONE} to have "
+            "another server made."
+        )
     if not names:
         return f"No registered tool fits {words}. Answer {NONE} to have a server made."
     return f"Which tool does {words}? One of {', '.join(names)}, or {NONE}."

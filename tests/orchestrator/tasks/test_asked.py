@@ -69,6 +69,13 @@ def test_a_tasks_own_marks_are_not_doubled(task: str) -> None:
     assert asked.startswith(f"Which tool does \u201c{task.rstrip('?.!')}\u201d? One of ")
 
 
+def test_what_a_server_that_was_just_made_does_not_do_is_not_offered_to_be_made_as_before() -> None:
+    asked = build_choice("s1", 0, "how warm is it?", [], made=("greenhouse",)).text
+    assert asked.startswith("greenhouse was made for this, but no tool of it plainly does it.\n")
+    assert "No registered tool fits" not in asked
+    assert "in the words of its tools, or answer none to have another server made" in asked
+
+
 def test_where_services_may_be_meant_none_of_the_tools_comes_first() -> None:
     names = [str(each["tool"]) for each in CANDIDATES[:2]]
 
