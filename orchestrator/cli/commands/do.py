@@ -123,6 +123,7 @@ async def _run_task(
     async with open_shown(open_app(settings, "do"), quiet) as app:
         claimed = None
         if not run:
+            app.kill_switch.raise_if_engaged()
             job = claimed = app.jobs.take_job("do", request)
         elif answer is not None:
             job = _take_answer(app, run, answer)

@@ -222,6 +222,7 @@ STATES = [
     ("frozen", "replay nothere", "is frozen", "toolwright unfreeze"),
     ("frozen", "work --approval a1", "is frozen", "toolwright unfreeze"),
     ("frozen", "login https://x.test --pin-file {place}/pin", "is frozen", "toolwright unfreeze"),
+    ("frozen", "do berths", "is frozen", "toolwright unfreeze"),
     ("a file", "list", "/home", "TOOLWRIGHT_HOME"),
     ("a file", "approve a1 --pin-file {place}/pin", "/home", "TOOLWRIGHT_HOME"),
     ("a file", "jobs 7c1e", "/home", "TOOLWRIGHT_HOME"),
