@@ -177,11 +177,11 @@ def print_noted_table(
 
     out.print(Text(align(heads), style="bold"))
     for cells, note in zip(shown, notes, strict=True):
-        out.print(Text(align(cells)))
+        out.print(Text(align(cells)), soft_wrap=True)
         words = " ".join(clean_text(note).split())
         wide = textwrap.wrap(words, max(out.width - len(NOTE), MIN_NOTE))
         for line in wide if out.is_terminal else [words] * bool(words):
-            out.print(Text(f"{NOTE}{line}", style="dim"))
+            out.print(Text(f"{NOTE}{line}", style="dim"), soft_wrap=True)
 
 
 def print_text(message: str, style: str = "") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import errno
+import json
 import resource
 import shlex
 import shutil
@@ -17,12 +18,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from orchestrator.approvals import granting
+from orchestrator.approvals.sending import render_outcome
 from orchestrator.cli.commands.compile import replace_bundle
 from orchestrator.cli.commands.do import NO_TOOL, is_without_tool
 from orchestrator.cli.main import COMMANDS, toolwright
+from orchestrator.cli.preparation import TRIES, read_new_pin
 from orchestrator.cli.terminal import WAITING
 from orchestrator.cli.tools.argument_hint import render_arguments, render_example_call
 from orchestrator.errors import OrchestratorError
@@ -31,7 +34,7 @@ from registry.errors import DiskUnusable
 from registry.secrets.pin import ATTEMPTS, set_pin, verify_pin
 from registry.store import Store
 from sandbox.errors import EngineUnavailable
-from tests.registry.samples import REPORTS, approval, bundle, entry, tool
+from tests.registry.samples import REPORTS, approval, bundle, entry, invocation, tool
 from tests.world.network import tls_server
 from tests.world.site import Page, site
 
@@ -446,6 +449,85 @@ def test_a_write_that_is_approved_while_all_is_frozen_names_the_way_to_have_it_s
     given = {"TOOLWRIGHT_HOME": str(home), "COLUMNS": "200"}
     told = CliRunner().invoke(toolwright, words, env=given, catch_exceptions=False)
     assert "a1: approved, not sent yet; `toolwright unfreeze`, then `toolwright work" in told.stdout
+
+
+def run_words(home: Path, *words: str) -> Result:
+    given = {"TOOLWRIGHT_HOME": str(home), "COLUMNS": "200", "DOCKER_HOST": NO_ENGINE}
+    return CliRunner().invoke(toolwright, words, env=given, catch_exceptions=False)
+
+
+def test_nothing_frozen_is_told_without_a_pin(home: Settings) -> None:
+    told = run_words(home.home, "unfreeze")
+    assert (told.exit_code, told.stdout) == (0, "Nothing is frozen.\n")
+
+
+def test_a_search_that_finds_nothing_says_what_to_do_next(home: Settings) -> None:
+    told = run_words(home.home, "audit", "search", "Fernn")
+    assert "Nothing found. `toolwright audit search`" in told.stdout
+
+
+def test_the_beginning_of_an_id_is_enough_for_its_audit(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    with Store.open(settings.database_url) as store:
+        now = time.time()
+        store.approvals.add_pending(
+            replace(approval(), id="59bb040abfbba12b", created=now, expires=now + 3600)
+        )
+    shown = json.loads(run_words(settings.home, "audit", "show", "59bb").stdout)
+    assert shown["approval"]["approval"] == "59bb040abfbba12b"
+    short = run_words(settings.home, "approve", "59")
+    assert "at least 3 characters" in short.stderr
+    assert "`toolwright approve 59bb040abfbba12b`" in short.stderr
+    assert "the PIN is wanted" in run_words(settings.home, "approve", "59b").stderr
+
+
+def test_a_call_is_marked_wrong_once_and_what_that_does_is_told_in_a_line(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    with Store.open(settings.database_url) as store:
+        store.calls.record(invocation("c123"), time.time())
+    told = run_words(settings.home, "logs", "--call", "c123", "--mark-wrong").stdout
+    assert told.startswith("c123 (dns.list_zones) is marked wrong and counts as a failure.")
+    assert "1 of 1 calls right before, 0 now" in told
+    again = run_words(settings.home, "logs", "--call", "c123", "--mark-wrong").stdout
+    assert "was marked already" in again
+
+
+def test_what_was_approved_and_expired_unsent_is_told(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    now = time.time()
+    with Store.open(settings.database_url) as store:
+        waits = replace(approval(), id="lost", created=now - 60, expires=now - 1)
+        store.approvals.add_pending(waits)
+        store.approvals.decide("lost", True, by="me", now=now - 30, signed="x")
+        store.approvals.expire_overdue(now)
+    told = run_words(settings.home, "doctor").stdout
+    assert "1 approved and expired unsent: lost" in told
+    assert "call the tools again" in told
+
+
+def test_a_short_pin_is_asked_for_again(tmp_path: Path) -> None:
+    runner = CliRunner()
+    with runner.isolation("short\nshort\nlong enough\nlong enough\n"):
+        assert read_new_pin(None) == "long enough"
+    with runner.isolation("a\n" * 2 * TRIES):
+        assert read_new_pin(None) == "a"
+
+
+def test_the_one_argument_of_a_tool_is_offered_as_a_word(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    wanted = tool("get_zone", parameters={"zone_id": "The id of the zone"})
+    schema = {**wanted.definition["inputSchema"], "required": ["zone_id"]}
+    listed = replace(wanted, listed=json.dumps({**wanted.definition, "inputSchema": schema}))
+    with Store.open(settings.database_url) as store:
+        store.servers.publish(entry("mail", 1, listed), REPORTS, now=time.time())
+    told = run_words(settings.home, "call", "mail.get_zone", "3")
+    assert "`toolwright call mail.get_zone zone_id=3`" in told.stderr
+
+
+def test_line_ends_of_an_answer_are_blanks_in_the_message_of_an_approval() -> None:
+    outcome = {"error": "HTTP 422 Unprocessable Content\n\n{}\x1b[31m"}
+    told = render_outcome(replace(approval(), state="failed", outcome=outcome))
+    assert told == "failed: HTTP 422 Unprocessable Content {}\\u{1b}[31m"
 
 
 def test_there_are_a_hundred_and_each_command_they_name_is_there() -> None:
