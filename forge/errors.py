@@ -79,10 +79,16 @@ class NoUsableOperation(DocumentError):
     all of them (`forge.readers.document.DocumentProblem`).
     """
 
-    def __init__(self, file: str, reason: str, problems: tuple[object, ...] = ()) -> None:
+    def __init__(
+        self, file: str, reason: str, problems: tuple[object, ...] = (), *, empty: bool = False
+    ) -> None:
         self.problems = problems
         super().__init__(
-            file, reason, "Mend the places named; `base_url` replaces an unusable server."
+            file,
+            reason,
+            "Give the whole description; an OpenAPI document has its operations under `paths`."
+            if empty
+            else "Mend the places named; `base_url` replaces an unusable server.",
         )
 
 
@@ -112,6 +118,17 @@ class CredentialPlaceInvalid(ForgeError):
         )
 
 
+class CredentialPlaceUnknown(ForgeError):
+    """The place of `secret set --auth` is in no known form."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"--auth {place[:80]} says no place. Write header:NAME (header:NAME:WORD where a word "
+            "stands before the secret), query:NAME, cookie:NAME, bearer, basic or digest; "
+            "`toolwright secret set SERVER.NAME --auth header:X-Token`, for example."
+        )
+
+
 class CredentialTaken(ForgeError):
     """A person declared a credential under the name of one that the description declares."""
 
@@ -138,8 +155,8 @@ class SourceUnreachable(ForgeError):
     def __init__(self, location: str, reason: str) -> None:
         self.location, self.reason = location, reason
         super().__init__(
-            f"{location} gives no answer: {reason}. Check the address and that the API is running, "
-            "or give its description as a file."
+            f"{location} gives no answer: {reason.rstrip('.')}. Check the address and that the API "
+            "is running, or give its description as a file."
         )
 
 

@@ -79,6 +79,16 @@ class AmbiguousId(OrchestratorError):
         super().__init__(f"{prefix!r} is the beginning of {', '.join(ids)}. Give more of it.")
 
 
+class ShortId(OrchestratorError):
+    """A prefix of an id is so short that it may be a slip. `whole` is what to type instead."""
+
+    def __init__(self, prefix: str, least: int, whole: str) -> None:
+        super().__init__(
+            f"{prefix!r} may be a slip: give at least {least} characters of an id. "
+            f"Was this meant? `{whole}`"
+        )
+
+
 class NothingNamed(OrchestratorError):
     """Nothing stored has that name or id. `near` are names that may have been meant, `listing` is
     the command that shows all.
@@ -269,13 +279,17 @@ class ControlRunning(OrchestratorError):
 
 
 class ListenRefused(OrchestratorError):
-    """An address cannot be listened on. `reason` says why, or who has the port."""
+    """An address cannot be listened on. `reason` says why, or who has the port; `elsewhere` that
+    the address is not one of this machine.
+    """
 
-    def __init__(self, host: str, port: int, reason: str) -> None:
-        super().__init__(
-            f"{host}:{port} cannot be listened on: {reason}. Choose another port with --port "
-            "(0 takes a free one), or stop that process."
+    def __init__(self, host: str, port: int, reason: str, *, elsewhere: bool = False) -> None:
+        advice = (
+            "Choose another port with --port (0 takes a free one), or stop that process."
+            if not elsewhere
+            else "Leave --host away for 127.0.0.1, or give an address of this machine."
         )
+        super().__init__(f"{host}:{port} cannot be listened on: {reason}. {advice}")
 
 
 class ConfigNotUnderstood(OrchestratorError):

@@ -349,6 +349,7 @@ COMMANDS: Mapping[str, tuple[str, Schema]] = {
             pending=many(text(), "Approvals to decide."),
             unsent=many(text(), "Approvals that were approved and not sent."),
             waiting=many(text(), "Jobs that need a person."),
+            answer=text("The command that answers the newest such job, or empty."),
             servers=TEXTS,
             running=many(text(), "Kinds of live processes."),
             control=text("Where the control plane is, or empty."),
@@ -717,7 +718,13 @@ COMMANDS: Mapping[str, tuple[str, Schema]] = {
         "What the backup changes, and what was done.",
         shape(
             restored=maybe(
-                shape(epoch=whole(), expired=TEXTS, unknown=TEXTS, cancelled_jobs=TEXTS)
+                shape(
+                    epoch=whole(),
+                    expired=TEXTS,
+                    unknown=TEXTS,
+                    approved_since=many(text(), "Approved since, and not in the backup."),
+                    cancelled_jobs=TEXTS,
+                )
             ),
             made=moment("When it was made."),
             toolwright=text("The version that made it."),
@@ -726,6 +733,8 @@ COMMANDS: Mapping[str, tuple[str, Schema]] = {
             keeps=TEXTS,
             loses=TEXTS,
             blind=text(),
+            servers=many(text(), "What this home has, which is replaced."),
+            calls_since=whole("Calls of this home since the backup."),
             secrets=text(),
         ),
     ),

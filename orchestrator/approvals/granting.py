@@ -32,7 +32,7 @@ from sandbox.bundle.permissions import check_path, parse_permission, parse_permi
 from sandbox.credentials.uses import SecretUse, list_secret_uses
 from sandbox.errors import BundleInvalid
 from sandbox.plain_secrets import has_login
-from sandbox.wire.policy import parse_origin
+from sandbox.wire.policy import Origin, parse_origin
 
 MAX_ORIGIN = 1_900
 PACKAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
@@ -58,6 +58,28 @@ def allow_host(grants: GrantTable, host: str, by: str, signer: Signer) -> None:
     _check_host(host)
     for kind in HOST_KINDS:
         add_grant(grants, host.lower(), kind, by, signer)
+
+
+def check_grantable(what: str, private: Iterable[Path]) -> None:
+    """Whether a person could allow that host, path or package, before the PIN is asked for. Raises
+    as `allow_host`, `allow_file` and `allow_package`.
+    """
+    if is_path(what):
+        check_path(normalize_path(what), private)
+    elif what.startswith(PACKAGE):
+        _check_package(what)
+    else:
+        _check_host(what)
+
+
+def check_source(url: str) -> Origin:
+    """The origin of a source's URL. Raises LoginInAddress, OrchestratorError for no URL."""
+    if has_login(url):
+        raise LoginInAddress("URL")
+    origin = parse_origin(url)
+    if origin is None:
+        raise OrchestratorError(f"{url} is not an http(s) URL. Give one, such as https://host/.")
+    return origin
 
 
 def _check_host(host: str) -> None:
@@ -100,21 +122,20 @@ def normalize_path(text: str) -> str:
 
 def allow_package(grants: GrantTable, named: str, by: str, signer: Signer) -> None:
     """Allow servers to import a package, `pypi:NAME`. Raises OrchestratorError for other text."""
+    name = _check_package(named)
+    add_grant(grants, f"{PACKAGE}{normalize_name(name)}", "package", by, signer)
+
+
+def _check_package(named: str) -> str:
     name = named.removeprefix(PACKAGE)
     if not PACKAGE_NAME.match(name):
         raise OrchestratorError(f"{named[:100]!r} is not of the form {PACKAGE}NAME.")
-    add_grant(grants, f"{PACKAGE}{normalize_name(name)}", "package", by, signer)
+    return name
 
 
 def add_source(grants: GrantTable, source: DocumentationSource, by: str, signer: Signer) -> None:
     """Register a source and allow its host; its secret is sent to that URL's origin only."""
-    if has_login(source.url):
-        raise LoginInAddress("URL")
-    origin = parse_origin(source.url)
-    if origin is None:
-        raise OrchestratorError(
-            f"{source.url} is not an http(s) URL. Give one, such as https://host/."
-        )
+    origin = check_source(source.url)
     if source.secret:
         add_grant(grants, source.url, "source", by, signer, render_secret(source))
     grants.add_source(source, time.time())

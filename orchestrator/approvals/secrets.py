@@ -59,9 +59,9 @@ def remove_secret(store: Store, vault: Vault, server: str, name: str, by: str) -
     removed = vault.delete(server, name)
     if server != SOURCES:
         unbind_secret(store.grants, server, name, by, now)
-    store.audit.add_note(
-        "secret.remove", name if server == SOURCES else f"{server}.{name}", {}, now
-    )
+    if removed:
+        whole = name if server == SOURCES else f"{server}.{name}"
+        store.audit.add_note("secret.remove", whole, {}, now)
     return removed
 
 

@@ -7,6 +7,7 @@ several only one sends it.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ START_SECONDS = 30.0
 """How long after a decision a process that sends it may take to begin, on a busy machine."""
 UNSENT, UNSETTLED = ("approved",), ("approved", "claimed", "sending")
 POLL_SECONDS = 0.03
+_LINE_ENDS = re.compile(r"\s*[\r\n]+\s*")
 MAX_TOLD = 1_000
 """Characters of an outcome that the decider is told."""
 
@@ -128,7 +130,7 @@ def _read_outcome(outcome: Any) -> str:
     told = str(outcome.get("error") or "")
     if not told and isinstance(content, list):
         told = join_texts([each for each in content if isinstance(each, dict)])
-    told = escape_line(told)
+    told = escape_line(_LINE_ENDS.sub(" ", told).strip())
     return told if len(told) <= MAX_TOLD else f"{told[:MAX_TOLD]}…"
 
 

@@ -61,7 +61,8 @@ UNREADABLE = (DatabaseUnusable, SchemaTooNew, SchemaUnknown)
 class RestorePlan:
     """What a restore would do. `loses` is what the present home has and the backup has not,
     `keeps` what was taken away since and stays so, `brings_back` what counts again. `blind` says
-    why the present home could not be asked, "" where it could.
+    why the present home could not be asked, "" where it could. `servers` and `calls` are what the
+    present home has: registered servers, and calls since the backup.
     """
 
     manifest: Manifest
@@ -70,16 +71,21 @@ class RestorePlan:
     loses: tuple[str, ...]
     blind: str = ""
     secrets: str = ""
+    servers: tuple[str, ...] = ()
+    calls: int = 0
     taken: TakenBack = field(default_factory=TakenBack, repr=False)
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What a restore did. `epoch` is the freeze that only the person lifts."""
+    """What a restore did. `epoch` is the freeze that only the person lifts. `approved_since` are
+    requests that were approved since the backup, which has not even the request.
+    """
 
     epoch: int
     unsettled: Unsettled
     jobs: tuple[str, ...]
+    approved_since: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -258,7 +264,8 @@ def _compare(
     known = then.trail.read()
     now = time.time()
     lost: tuple[str, ...] = ()
-    taken, blind, newest = TakenBack(), "", 0
+    servers: tuple[str, ...] = ()
+    taken, blind, newest, calls = TakenBack(), "", 0, 0
     if not (settings.home / DATABASE).exists() or not settings.pin.exists():
         blind = "there is no earlier state of this home here"
     else:
@@ -268,10 +275,14 @@ def _compare(
                 taken = find_taken_back(present, policy.trail.read(), backup, known, now)
                 lost = tuple(_find_lost(present, backup))
                 newest = _find_newest(present)
+                servers = tuple(each.name for each in present.servers.find_summaries())
+                calls = present.calls.count_since(manifest.made)
         except UNREADABLE as error:
             blind = f"the present database cannot be read ({error})"
     brought = tuple(_describe_loosening(backup, taken))
-    return RestorePlan(manifest, brought, tuple(taken.describe()), lost, blind, "", taken), newest
+    kept = tuple(taken.describe())
+    plan = RestorePlan(manifest, brought, kept, lost, blind, "", servers, calls, taken)
+    return plan, newest
 
 
 def _find_newest(store: Store) -> int:
@@ -325,9 +336,9 @@ def _settle(prepared: PreparedRestore, signer: Signer, now: float) -> Restored:
     database = Database(staged.database_url)
     store, state = Store(database), RestoredState(database)
     try:
-        unsettled = state.settle_approvals(now)
+        unsettled = state.settle_approvals(now, plan.taken.approvals)
         store.calls.settle_unknown(unsettled.processes, now)
-        keep_taken_back(store, state, plan.taken, now)
+        approved_since = keep_taken_back(store, state, plan.taken, now)
         jobs = [
             job.id for kind in ("queued", "running", "waiting") for job in store.jobs.find(kind)
         ]
@@ -353,7 +364,7 @@ def _settle(prepared: PreparedRestore, signer: Signer, now: float) -> Restored:
         _verify("the settled backup", staged, store)
     finally:
         store.close()
-    return Restored(epoch, unsettled, tuple(jobs))
+    return Restored(epoch, unsettled, tuple(jobs), approved_since)
 
 
 def _freeze_present(prepared: PreparedRestore) -> None:

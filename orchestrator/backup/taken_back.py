@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.approvals.signed_policy import choose_stricter_state
+from registry.approvals.approvals import SENDING, SPENT
 from registry.approvals.grants import REVOKED as GRANT_REVOKED
 from registry.approvals.rules import REVOKED as RULE_REVOKED
 from registry.approvals.rules import USED as RULE_USED
@@ -18,10 +19,13 @@ from registry.audit.trail import AuditFacts
 from registry.backup.settling import BY, UNKNOWN, RestoredState
 from registry.database.audit_chain import SUBJECT
 from registry.database.canonical import clean_text
+from registry.errors import ApprovalDamaged
 from registry.models import EntryState, Grant, GrantKind
 from registry.servers.classifications import Classification, Level, is_looser
 from registry.store import Store
 
+APPROVED = "approval.approved"
+"""The audit row of a person's approval."""
 MAX_USES = 10_000
 """Uses of one rule that are told one by one; a rule that was used more often is revoked."""
 
@@ -30,7 +34,8 @@ MAX_USES = 10_000
 class TakenBack:
     """Differences in which the present home is the stricter one. `grants` are those of the backup
     that the present home has not, or has otherwise; `revoked` the newest revoked serial of every
-    grant, `classified` the newest serial and the level to keep of operations.
+    grant, `classified` the newest serial and the level to keep of operations. `approvals` are the
+    requests that a person approved since, each with the audit row that says how it ended.
     """
 
     grants: tuple[tuple[str, GrantKind], ...] = ()
@@ -40,7 +45,7 @@ class TakenBack:
     uses: Mapping[str, int] = field(default_factory=dict)
     classified: Mapping[tuple[str, str], tuple[int, Level]] = field(default_factory=dict)
     states: Mapping[str, EntryState] = field(default_factory=dict)
-    approvals: tuple[str, ...] = ()
+    approvals: Mapping[str, str] = field(default_factory=dict)
     epoch: int = 0
 
     def describe(self) -> Iterator[str]:
@@ -89,11 +94,7 @@ def find_taken_back(
             for server, state in servers.items()
             if choose_stricter_state(state, now_known.states.get(server, state)) != state
         },
-        approvals=tuple(
-            approval
-            for approval in present.approvals.find_ids(limit=1_000_000)
-            if _is_unexpired(present, approval, now)
-        ),
+        approvals=dict(_find_approved_since(present, backup, now)),
         epoch=now_known.epoch,
     )
 
@@ -113,14 +114,37 @@ def _is_live(grant: Grant) -> bool:
     return grant.serial > grant.revoked
 
 
-def _is_unexpired(store: Store, id: str, now: float) -> bool:
-    """Whether a copy of an approval's row could still be believed; one that nobody can read may."""
-    found = [each for each in store.approvals.find_damaged() if each.approval == id]
-    return bool(found) or store.approvals.get(id).expires > now
+def _find_approved_since(present: Store, backup: Store, now: float) -> Iterator[tuple[str, str]]:
+    """The approvals of which a copy of the row could still be believed, with how each ended. One
+    that the backup knows as spent is not, nor is one that nobody approved.
+    """
+    for id in present.approvals.find_ids(limit=1_000_000):
+        if _is_spent(backup, id):
+            continue
+        try:
+            approval = present.approvals.get(id)
+        except ApprovalDamaged:
+            yield id, UNKNOWN
+            continue
+        undecided = approval.state in ("pending", "expired", "rejected")
+        if undecided and not present.audit.has_note(APPROVED, id):
+            continue
+        if approval.expires > now:
+            ended = f"approval.{approval.state}"
+            yield id, ended if ended in SPENT and ended != SENDING else UNKNOWN
 
 
-def keep_taken_back(store: Store, state: RestoredState, taken: TakenBack, now: float) -> None:
-    """Write into the restored home what the present one knew."""
+def _is_spent(store: Store, id: str) -> bool:
+    """Whether the audit has that an approval is never carried out again."""
+    return any(store.audit.has_note(kind, id) for kind in SPENT)
+
+
+def keep_taken_back(
+    store: Store, state: RestoredState, taken: TakenBack, now: float
+) -> tuple[str, ...]:
+    """Write into the restored home, whose approvals are settled, what the present one knew. The
+    approvals that it had to be told of.
+    """
     for origin, kind in taken.grants:
         store.grants.remove_grant(origin, kind, BY, now)
     _revoke_serials(store, state, taken.revoked, now)
@@ -131,7 +155,10 @@ def keep_taken_back(store: Store, state: RestoredState, taken: TakenBack, now: f
     for server, stricter in taken.states.items():
         store.servers.set_state(server, stricter, now, BY, "it was before the restore")
     # They may have been carried out since; no copy of their rows is carried out again.
-    state.note_all(UNKNOWN, ((approval, {}) for approval in taken.approvals), now)
+    gone = {id: end for id, end in taken.approvals.items() if not _is_spent(store, id)}
+    for end in sorted(set(gone.values())):
+        state.note_all(end, ((id, {}) for id in gone if gone[id] == end), now)
+    return tuple(gone)
 
 
 def _revoke_serials(

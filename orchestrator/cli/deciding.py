@@ -10,10 +10,16 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.approvals.decide import Decision, DecisionResult, decide_with_pin
+from orchestrator.approvals.decide import (
+    Decision,
+    DecisionResult,
+    decide_with_pin,
+    render_late_decision,
+)
 from orchestrator.approvals.rules import RuleRequest, render_rule
 from orchestrator.approvals.sending import (
     Sending,
+    build_send_command,
     render_outcome,
     send_approved,
     wait_for_outcome,
@@ -65,6 +71,8 @@ def decide_at_terminal(
         except ApprovalDamaged as error:
             _reject_damaged(store.approvals, asked, error)
             return
+        if _tell_late(approval, as_json):
+            raise SystemExit(FAILED)
         if not as_json or pin_file is None:
             _print_request(approval, err if as_json else out)
         check_pin_set(settings)
@@ -83,6 +91,21 @@ def decide_at_terminal(
         print_json({**encode_approval(approval), **told})
     if decided.refused or (asked.approve and approval.state in ("failed", "unknown", "rejected")):
         raise SystemExit(FAILED)
+
+
+def _tell_late(approval: Approval, as_json: bool) -> bool:
+    """Whether nothing can be decided any more, which is told before the PIN is asked for."""
+    now = time.time()
+    if approval.state == "pending" and now < approval.expires:
+        return False
+    told = render_late_decision(approval, now)
+    if as_json:
+        print_json({**encode_approval(approval), "refused": told, "rule": ""})
+        return True
+    err.print(Text(clean_text(told), style="red"))
+    if approval.state == "approved":
+        print_text(f"`{build_send_command(approval.id)}` sends it.")
+    return True
 
 
 def _reject_damaged(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -16,13 +16,18 @@ from rich.text import Text
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.terminal import FAILED, err
 from orchestrator.cli.tools.argument_words import list_keys
-from orchestrator.errors import AmbiguousId, NothingNamed, OrchestratorError
+from orchestrator.errors import AmbiguousId, NothingNamed, OrchestratorError, ShortId
 from orchestrator.settings import load_settings
-from registry.database.lookup import Kind, find_beginning, find_listing, is_unusable
+from registry.database.lookup import (
+    MIN_PREFIX,
+    Kind,
+    find_beginning,
+    find_listing,
+    is_unusable,
+)
 
-MIN_PREFIX = 4
-"""Letters of an id that have to be given: fewer are a slip."""
 OFFERED = 50
+NAMED = 5
 NEAR = 3
 _LISTED: dict[Kind, str] = {
     "approval": "toolwright approvals --all",
@@ -55,6 +60,8 @@ class StoredName(click.ParamType[str]):
         text = str(value)
         # A home without servers is told by the command itself.
         if not self.new and text not in self._find(text) and (known := self._find("")):
+            if "server" not in self.kinds and text in _find_stored("server", text):
+                raise NotStored(_describe_server(text))
             near = difflib.get_close_matches(text, known, NEAR, 0.6)
             kind = self.kinds["." in text and len(self.kinds) > 1]
             raise NotStored(str(NothingNamed(kind, _show(value), near, _LISTED[kind])))
@@ -69,21 +76,34 @@ class StoredName(click.ParamType[str]):
         return [each for kind in self.kinds for each in _find_stored(kind, prefix)]
 
 
-class StoredId(click.ParamType[str]):
-    """The id of something stored, or its beginning; becomes the whole id."""
+def _describe_server(name: str) -> str:
+    """What to say of a server in the place of a tool."""
+    tools = _find_stored("tool", f"{name}.")
+    more = ", …" if len(tools) > NAMED else ""
+    named = f": {_show(', '.join(tools[:NAMED]))}{more}" if tools else " has none"
+    return f"{_show(name)!r} is a server, and a tool is wanted{named}. `toolwright show {name}`"
 
-    def __init__(self, *kinds: Kind) -> None:
-        self.kinds, self.name = kinds, kinds[0]
+
+class StoredId(click.ParamType[str]):
+    """The id of something stored, or its beginning; becomes the whole id. With `others`, what is
+    none stays as it is.
+    """
+
+    def __init__(self, *kinds: Kind, others: bool = False) -> None:
+        self.kinds, self.others, self.name = kinds, others, kinds[0]
 
     def convert(
         self, value: Any, param: click.Parameter | None, context: click.Context | None
     ) -> str:
         text = str(value).rstrip("…")
         found = [each for kind in self.kinds for each in _find_stored(kind, text)] if text else []
-        if text in found:
+        # The calls of a job's run have ids that begin with the job's.
+        found = [each for each in found if each == text or not _is_inside(each, found)]
+        if text in found or (self.others and not found):
             return text
-        if len(text) < MIN_PREFIX and found:
-            raise NotStored(str(AmbiguousId(_show(text), found[:5])))
+        if len(text) < MIN_PREFIX and len(found) == 1:
+            typed = f"{context.command_path if context else 'toolwright'} {_show(found[0])}"
+            raise NotStored(str(ShortId(_show(text), MIN_PREFIX, typed)))
         if not found and _is_home_unusable():
             return text
         if not found:
@@ -129,6 +149,11 @@ def _find_stored(kind: Kind, prefix: str) -> list[str]:
     except OrchestratorError:
         # The command itself says what is the matter with the home.
         return []
+
+
+def _is_inside(id: str, found: Sequence[str]) -> bool:
+    whole, dash, _ = id.partition("-")
+    return bool(dash) and whole in found
 
 
 def _is_home_unusable() -> bool:

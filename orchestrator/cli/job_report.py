@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +9,7 @@ from forge.text import render_count
 from orchestrator.approvals.needs import is_allowable, render_way, show_need
 from orchestrator.approvals.settling import FOR_CLIENTS
 from orchestrator.cli.answers import print_answer
+from orchestrator.cli.next_steps import render_answer_command
 from orchestrator.cli.terminal import FAILED, WAITING, print_json, print_text
 from orchestrator.views import render_task_result
 from registry.jobs.drafts import awaits_draft
@@ -33,8 +32,9 @@ def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
     elif job.state == "done":
         _print_server(result)
     elif awaits_answer(job):
-        command = _render_answer_command(job)
+        command = render_answer_command(job)
         print_text(f"{job.message}\nTo go on, for example:\n- {command}", "yellow")
+        print_text(f"- or end it: toolwright jobs {job.id} --cancel", "yellow")
     elif job.state == "waiting":
         if with_brief and awaits_draft(job):
             print_text(f"{_pending(job).brief}\n")
@@ -56,12 +56,6 @@ def _describe_wait(job: Job) -> str:
         return FOR_CLIENTS.sub("", job.message) if awaits_draft(job) else job.message
     said, colon, way = job.message.rpartition(f": {render_way(job.needs, job.id)}")
     return f"{said}." if colon and not way.strip(" ();") else job.message
-
-
-def _render_answer_command(job: Job) -> str:
-    """The command that answers what a run asks."""
-    answer = json.dumps(job.result["answer_with"]["answer"], ensure_ascii=False)
-    return shlex.join(["toolwright", "do", "--run", job.id, "--answer", answer])
 
 
 def _list_ways(job: Job) -> Iterator[str]:

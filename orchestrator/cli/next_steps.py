@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,6 +13,8 @@ from orchestrator.processes.control_client import find_control
 from orchestrator.processes.kill import is_alive
 from orchestrator.settings import Settings
 from registry.jobs.drafts import awaits_draft
+from registry.jobs.jobs import awaits_answer
+from registry.models import Job
 from registry.store import Store
 
 SHOWN = 3
@@ -18,13 +22,16 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class HomeState:
-    """A home at a glance. The ids are the newest first, `running` kinds of live processes."""
+    """A home at a glance. The ids are the newest first, `running` kinds of live processes. `answer`
+    is the command that answers the newest job, where that asks something.
+    """
 
     has_pin: bool = True
     frozen_by: str = ""
     pending: tuple[str, ...] = ()
     unsent: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    answer: str = ""
     servers: tuple[str, ...] = ()
     running: tuple[str, ...] = ()
     control: str = ""
@@ -35,16 +42,25 @@ def read_home_state(settings: Settings) -> HomeState:
         frozen = store.processes.get_freeze()
         held = store.jobs.find("waiting")
         address = find_control(settings)
+        waiting = [job for job in held if job.needs or not awaits_draft(job)]
+        asks = bool(waiting) and awaits_answer(waiting[0])
         return HomeState(
             settings.pin.exists(),
             frozen.by or "somebody" if frozen.frozen else "",
             store.approvals.find_ids("pending"),
             store.approvals.find_ids("approved"),
-            tuple(job.id for job in held if job.needs or not awaits_draft(job)),
+            tuple(job.id for job in waiting),
+            render_answer_command(waiting[0]) if asks else "",
             tuple(each.name for each in store.servers.find_summaries()),
             tuple(sorted(each.kind for each in store.processes.find() if is_alive(each))),
             address.url if address else "",
         )
+
+
+def render_answer_command(job: Job) -> str:
+    """The command that answers what a run asks."""
+    answer = json.dumps(job.result["answer_with"]["answer"], ensure_ascii=False)
+    return shlex.join(["toolwright", "do", "--run", job.id, "--answer", answer])
 
 
 def choose_next_commands(state: HomeState) -> tuple[str, ...]:
@@ -62,7 +78,9 @@ def _list_commands(state: HomeState) -> Iterator[str]:
     if state.unsent and not state.frozen_by:
         yield build_send_command(state.unsent[0])
     if state.waiting:
-        yield f"toolwright jobs {state.waiting[0]}"
+        yield state.answer or f"toolwright jobs {state.waiting[0]}"
+        if state.answer:
+            yield f"toolwright jobs {state.waiting[0]} --cancel"
     if state.servers:
         yield 'toolwright find "what you want"'
         yield f"toolwright show {state.servers[0]}"

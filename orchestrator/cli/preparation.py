@@ -24,13 +24,23 @@ PIN_RULES = (
     "back: without it nothing can be approved. Keep it where no program of yours reads it."
 )
 
+TRIES = 3
+"""How often a PIN is asked for that keeps to its rules."""
+
 
 def read_new_pin(pin_file: Path | None) -> str:
-    """A PIN to be set: from a file, or chosen at the terminal once its rules were said."""
+    """A PIN to be set: from a file, or chosen at the terminal once its rules were said. One that is
+    too short is asked for again there; the last try is given back as it is.
+    """
     if pin_file is not None:
         return read_line(pin_file)
     print_note(PIN_RULES)
-    chosen: str = click.prompt("Choose a PIN", hide_input=True, confirmation_prompt=True, err=True)
+    asked = f"Choose a PIN of at least {MIN_LENGTH} characters"
+    for _ in range(TRIES):
+        chosen: str = click.prompt(asked, hide_input=True, confirmation_prompt=True, err=True)
+        if len(chosen) >= MIN_LENGTH:
+            break
+        print_note(f"That has {len(chosen)}, and a PIN has at least {MIN_LENGTH} characters.")
     return chosen
 
 

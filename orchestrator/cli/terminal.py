@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import os
 import shlex
 import sys
 import textwrap
@@ -142,13 +143,26 @@ def print_json(value: Any) -> None:
 
 
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Print a table; cells are text, never markup. Ids are never broken over lines."""
+    """Print a table; cells are text, never markup. Ids are never broken over lines, and nothing is
+    where no terminal shows it.
+    """
+    if not out.is_terminal:
+        _print_wide_table(tuple(heads), [tuple(map(str, row)) for row in rows])
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in heads:
         table.add_column(head, overflow="fold", no_wrap=head in WHOLE)
     for row in rows:
         table.add_row(*(Text(clean_text(str(cell))) for cell in row))
     out.print(table)
+
+
+def _print_wide_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A line for each row, however long, for who searches them."""
+    shown = [[" ".join(clean_text(cell).splitlines()) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(heads, *shown, strict=True)]
+    for cells in (heads, *shown):
+        out.print(Text("  ".join(map(str.ljust, cells, widths)).rstrip()), soft_wrap=True)
 
 
 def print_noted_table(
@@ -163,12 +177,11 @@ def print_noted_table(
 
     out.print(Text(align(heads), style="bold"))
     for cells, note in zip(shown, notes, strict=True):
-        out.print(Text(align(cells)))
-        lines = textwrap.wrap(
-            " ".join(clean_text(note).split()), max(out.width - len(NOTE), MIN_NOTE)
-        )
-        for line in lines:
-            out.print(Text(f"{NOTE}{line}", style="dim"))
+        out.print(Text(align(cells)), soft_wrap=True)
+        words = " ".join(clean_text(note).split())
+        wide = textwrap.wrap(words, max(out.width - len(NOTE), MIN_NOTE))
+        for line in wide if out.is_terminal else [words] * bool(words):
+            out.print(Text(f"{NOTE}{line}", style="dim"), soft_wrap=True)
 
 
 def print_text(message: str, style: str = "") -> None:
@@ -248,9 +261,29 @@ pin_option = click.option(
 
 
 def prompt_hidden(what: str) -> str:
-    """Ask for what nobody is to see."""
+    """Ask for what nobody is to see; without a terminal it is the next line of standard input.
+    Raises click.Abort where there is none.
+    """
+    if not _has_terminal():
+        line = sys.stdin.readline()
+        if not line:
+            raise click.Abort
+        return line.rstrip("\r\n")
     typed: str = click.prompt(what, hide_input=True, err=True)
     return typed
+
+
+def _has_terminal() -> bool:
+    """Whether `getpass` finds a terminal, at standard input or as the process's own. It warns where
+    it does not.
+    """
+    if sys.stdin.isatty():
+        return True
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def read_pin(pin_file: Path | None) -> str:

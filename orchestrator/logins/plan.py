@@ -87,8 +87,10 @@ def choose_credential(bundle: Bundle, name: str) -> Credential:
     if fitting:
         names = ", ".join(f"{bundle.name}.{each.name}" for each in fitting)
         raise LoginFailed(f"{bundle.name} has several log-ins; name one of {names}")
+    others = [f"`toolwright secret set {bundle.name}.{c.name}`" for c in bundle.credentials]
+    given = f" It takes what is set by hand: {' or '.join(others)}." if others else ""
     raise LoginFailed(
-        f"{bundle.name} has no credential {name or 'that a log-in gives'}. One that its "
+        f"{bundle.name} has no credential {name or 'that a log-in gives'}.{given} One that its "
         "description forgot: `toolwright forge … --auth bearer=@NAME`"
     )
 

@@ -20,6 +20,12 @@ def open_listener(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        elsewhere = isinstance(error, socket.gaierror) or (
+            isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
+        )
+        if elsewhere:
+            reason = "it is no address of this machine"
+            raise ListenRefused(host, port, reason, elsewhere=True) from error
         reason = f"taken by {find_listener(port)}" if taken else _read_reason(error)
         raise ListenRefused(host, port, reason) from error
     return listener

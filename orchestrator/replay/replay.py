@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from orchestrator.errors import AmbiguousId
+from orchestrator.errors import AmbiguousId, ShortId
 from orchestrator.gateway.engine import Engine
 from orchestrator.gateway.record import CANCELLED
 from orchestrator.replay.rerun import NOT_AUDITED, ReplayDifference, compare_call, compare_proof
 from orchestrator.settings import ENGINES, EngineName, EngineSettings
+from registry.database.lookup import MIN_PREFIX
 from registry.errors import RecordingMissing, RowNotFound
 from registry.models import Entry, Invocation, Job
 from registry.servers.bundles import Bundles
@@ -106,6 +107,8 @@ class Replayer:
         if len(found) > 1:
             raise AmbiguousId(prefix, [named.id for named in found])
         (named,) = found
+        if named.id != prefix and len(prefix) < MIN_PREFIX:
+            raise ShortId(prefix, MIN_PREFIX, f"toolwright replay {named.id}")
         if named.kind == "call":
             return (await self._replay_call(named.id),)
         job = self.store.jobs.get(named.id)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Delete, delete, insert, select
 
 from registry.database import tables
-from registry.database.audit_chain import SUBJECT, Repository
+from registry.database.audit_chain import ARCHIVED, SUBJECT, Repository
 from registry.database.canonical import clean_text
 from registry.errors import GrantStale
 from registry.models import DocumentationSource, Grant, GrantKind
@@ -78,13 +78,16 @@ class GrantTable(Repository):
         """Revoke a grant; True where there was one.
 
         The audit records the revoked serial even where the row is gone already, so that a copy of
-        the row that somebody inserts again is not valid.
+        the row that somebody inserts again is not valid. Of a grant that never was it records
+        nothing.
         """
         with self._database.write() as connection:
+            last = _find_last_serial(connection, origin, kind)
             removed = connection.execute(_delete_grant(origin, kind)).rowcount == 1
-            ended = _find_ended_serials(connection, (origin,))[origin, kind] + 1
-            payload = {"kind": kind, "by": clean_text(by, _TEXT), "serial": ended}
-            self._append_audit_row(connection, REVOKED, origin, payload, now)
+            # An archive may hold the row that added it.
+            if last.next > last.ended + 1 or _has_archive(connection):
+                payload = {"kind": kind, "by": clean_text(by, _TEXT), "serial": last.ended + 1}
+                self._append_audit_row(connection, REVOKED, origin, payload, now)
         return removed
 
     def find_grants(self, kind: GrantKind | None = None) -> tuple[Grant, ...]:
@@ -125,6 +128,12 @@ def _find_last_serial(connection: Connection, origin: str, kind: GrantKind) -> _
     # Also where somebody deleted the row: its copy is to count for nothing.
     there = connection.execute(stored).first() is not None or bool(rows and rows[-1].kind == ADDED)
     return _LastSerial(ended, ended + 2 if there else ended + 1)
+
+
+def _has_archive(connection: Connection) -> bool:
+    audit = tables.audit
+    query = select(audit.c.id).where(audit.c.kind == ARCHIVED).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def _delete_grant(origin: str, kind: GrantKind) -> Delete:

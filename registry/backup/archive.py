@@ -34,7 +34,7 @@ ROOM = 16 * 1024 * 1024
 Source = bytes | Path
 Tell = Callable[[str], None]
 _END = bytes(BLOCK)
-_UNREADABLE = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError)
+_UNREADABLE = (EOFError, zlib.error, tarfile.TarError)
 
 
 def describe_member(name: str, source: Source) -> BackupMember:
@@ -167,6 +167,8 @@ def read_backup(
                     tell(f"{member.name}: {member.size / 1e6:.0f} MB")
                 _unpack_member(stream, member, directory)
             stream.check_end()
+    except gzip.BadGzipFile as error:
+        raise BackupRefused(name, "it is no backup; `toolwright backup FILE` writes one") from error
     except _UNREADABLE as error:
         raise BackupRefused(name, f"it cannot be read: {error}") from error
     for place in (directory, *(path for path in directory.rglob("*") if path.is_dir())):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ UNKNOWN, EXPIRED = "approval.unknown", "approval.expired"
 
 @dataclass(frozen=True)
 class Unsettled:
-    """Ids of approvals that waited, of those that were approved or begun, and of jobs."""
+    """Ids of approvals that waited, of those that were approved or begun, and of processes."""
 
     expired: tuple[str, ...]
     unknown: tuple[str, ...]
@@ -32,16 +32,19 @@ class RestoredState(Repository):
     the backup was made went on.
     """
 
-    def settle_approvals(self, now: float) -> Unsettled:
-        """Requests that waited expire; approved ones that were not sent are `unknown` and never
-        carried out. Those in mid-send are left to the recovery of their processes, which are
-        returned, and which are forgotten.
+    def settle_approvals(self, now: float, decided: Collection[str] = ()) -> Unsettled:
+        """Requests that waited expire; approved ones that were not sent, and those that waited and
+        were `decided` since, are `unknown` and never carried out. Those in mid-send are left to the
+        recovery of their processes, which are returned, and which are forgotten.
         """
         approvals, invocations = tables.approvals, tables.invocations
         with self._database.write() as connection:
             found = connection.execute(select(approvals.c.id, approvals.c.state)).all()
-            waited = tuple(row.id for row in found if row.state == "pending")
+            waiting = [row.id for row in found if row.state == "pending"]
+            waited = tuple(id for id in waiting if id not in decided)
+            begun_since = tuple(id for id in waiting if id in decided)
             approved = tuple(row.id for row in found if row.state in ("approved", "claimed"))
+            approved += begun_since
             for ids, state, kind in ((waited, "expired", EXPIRED), (approved, "unknown", UNKNOWN)):
                 for id in ids:
                     moved = update(approvals).where(approvals.c.id == id).values(state=state)

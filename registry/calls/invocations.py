@@ -255,6 +255,13 @@ class CallTable(RecordingTable):
                 for hour, succeeded, ended in connection.execute(query)
             )
 
+    def count_since(self, since: float) -> int:
+        """The calls that were begun since a moment."""
+        calls = tables.invocations.c
+        query = select(func.count()).where(calls.started > since)
+        with self._database.read() as connection:
+            return int(connection.execute(query).scalar_one())
+
     def get(self, id: str) -> Invocation:
         """Raises Unknown."""
         with self._database.read() as connection:

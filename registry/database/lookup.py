@@ -16,6 +16,10 @@ from registry.database.readonly import connect_readonly
 Kind = Literal["approval", "job", "call", "rule", "server", "tool"]
 
 MOST = 1000
+MIN_PREFIX = 3
+"""Letters of an id that have to be given: fewer are a slip, with which something else would be
+approved or revoked than was meant.
+"""
 WAIT_SECONDS = 2.0
 _QUERIES: dict[Kind, str] = {
     "approval": "SELECT id AS found FROM approvals ORDER BY created DESC",

@@ -104,7 +104,9 @@ def read_openapi(document: Document, base_url: str | None = None) -> ParsedApi:
     found = problems.list_problems(document.name)
     if not operations:
         causes = "; ".join(map(str, found[:3])) or "the document lists none"
-        raise NoUsableOperation(document.name, f"no operation can be used ({causes})", found)
+        raise NoUsableOperation(
+            document.name, f"no operation can be used ({causes})", found, empty=not found
+        )
     used = {name for o in operations for names in o.security for name in names}
     info = references.root.get("info")
     family = "swagger" if dialect == "2.0" else "openapi"

@@ -13,6 +13,7 @@ from orchestrator.approvals.dates import format_age, parse_moment
 from orchestrator.approvals.differences import find_differences
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
+from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.terminal import (
     FAILED,
     json_option,
@@ -30,6 +31,8 @@ from registry.audit.search import ArchiveResult, AuditQuery
 from registry.errors import RowNotFound
 from registry.models import AuditRow
 from registry.store import Store
+
+_ID = StoredId("call", "approval", "rule", "job", others=True)
 
 
 @click.group("audit")
@@ -103,6 +106,12 @@ def search_audit(
             ]
         )
         return
+    if not found:
+        print_text(
+            "Nothing found. `toolwright audit search` without words shows the newest rows; "
+            "--since, --tool and --task choose others."
+        )
+        return
     print_table(
         ("when", "what", "about", "tool", "task"),
         (
@@ -123,9 +132,15 @@ def search_audit(
 @click.option("--json", is_flag=True, expose_value=False, help="It prints JSON anyway.")
 @report_errors
 def show_record(identity: str) -> None:
-    """Show everything about one call, approval, rule or job, with its exchanges, as JSON."""
+    """Show everything about one call, approval, rule or job, with its exchanges, as JSON. The
+    beginning of an ID is enough.
+    """
     with Store.open(load_settings().database_url) as store:
-        rows = [_encode_row(row) for row in store.audit.find_rows_about(identity)]
+        found = store.audit.find_rows_about(identity)
+        if not found:
+            identity = _ID.convert(identity, None, click.get_current_context())
+            found = store.audit.find_rows_about(identity)
+        rows = [_encode_row(row) for row in found]
         told = {**_load_record(store, identity), "audit": rows}
     if not rows:
         raise RowNotFound("audit row about", identity)

@@ -23,6 +23,7 @@ from orchestrator.backup.sealed_vault import export_vault_key
 from orchestrator.cli.terminal import (
     ask_pin,
     err,
+    is_terminal,
     json_option,
     pin_option,
     print_json,
@@ -32,11 +33,13 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.settings import Settings, load_settings
 from registry.backup.archive import describe_member, write_private_file
+from registry.backup.manifest import DATABASE
 from registry.errors import BackupFailed, BackupRefused
 from registry.secrets.key_export import open_vault_key
 from sandbox.sanitize import clean_text
 
 MAX_SHOWN = 40
+SHOWN_SERVERS = 8
 MAX_KEY_FILE = 4096
 
 passphrase_option = click.option(
@@ -142,6 +145,7 @@ def _print_backup(report: BackupReport, key_file: str) -> None:
 )
 @passphrase_option
 @click.option("--without-secrets", is_flag=True, help="Leave the sealed secrets out.")
+@click.option("--yes", is_flag=True, help="Do not ask whether to replace this home.")
 @pin_option
 @json_option
 @report_errors
@@ -152,10 +156,12 @@ def restore_command(
     key_file: Path | None,
     passphrase_file: Path | None,
     without_secrets: bool,
+    yes: bool,
     pin_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Put the backup FILE in the place of this home. Asks for the PIN.
+    """Put the backup FILE in the place of this home. Shows what is lost; at a terminal it asks
+    whether to go on, and everywhere for the PIN.
 
     Everything in it is verified before anything is replaced. What was taken away since the backup
     stays taken away, requests that waited expire, and all stays frozen until `toolwright unfreeze`.
@@ -167,17 +173,30 @@ def restore_command(
     with prepare_restore(settings, file, _tell, key, not without_secrets) as prepared:
         if not as_json:
             _print_plan(prepared.plan)
-        restored = None if check else _decide(prepared, pin_file)
+        meant = check or yes or _confirm(prepared, as_json)
+        restored = _decide(prepared, pin_file) if meant and not check else None
     if as_json:
         print_json(_encode(prepared.plan, restored))
     elif restored:
         _print_restored(restored)
+    elif not check:
+        print_text("Nothing was replaced.")
 
 
 def _read_key(key_file: Path, passphrase_file: Path | None) -> bytes:
     with key_file.open("rb") as opened:
         content = opened.read(MAX_KEY_FILE)
     return open_vault_key(str(key_file), content, _ask_passphrase(passphrase_file, fresh=False))
+
+
+def _confirm(prepared: PreparedRestore, as_json: bool) -> bool:
+    """Whether the person at the terminal means it. Elsewhere, and where nothing is replaced, giving
+    the PIN says so.
+    """
+    database = prepared.settings.home / DATABASE
+    if not is_terminal(as_json) or not database.exists():
+        return True
+    return click.confirm(f"Replace {prepared.settings.home} with the backup?", err=True)
 
 
 def _decide(prepared: PreparedRestore, pin_file: Path | None) -> Restored:
@@ -193,6 +212,14 @@ def _print_plan(plan: RestorePlan) -> None:
         print_text(
             f"{plan.blind}: what was taken away since the backup is not known and comes back.",
             "yellow",
+        )
+    if not plan.blind:
+        shown = list(plan.servers[:SHOWN_SERVERS])
+        more = ["…"] if len(plan.servers) > SHOWN_SERVERS else []
+        named = f" ({', '.join(shown + more)})" if shown else ""
+        print_text(
+            f"it replaces this home: {render_count(len(plan.servers), 'server')}{named}, "
+            f"{render_count(plan.calls, 'call')} since the backup"
         )
     _print_lines("allows again, once the freeze is lifted", plan.brings_back)
     _print_lines("stays taken away", plan.keeps)
@@ -216,6 +243,11 @@ def _print_restored(restored: Restored) -> None:
         f"that were approved or on their way are unknown and never sent again, "
         f"{len(restored.jobs)} jobs were cancelled."
     )
+    if restored.approved_since:
+        print_text(
+            f"{len(restored.approved_since)} that were approved since the backup went with the "
+            "replaced home; the audit keeps that they are never sent again."
+        )
     print_text(
         "Everything is frozen. Look at `toolwright grant` and `rules`, take away what should "
         "not count, then `toolwright unfreeze`."
@@ -228,6 +260,7 @@ def _encode(plan: RestorePlan, restored: Restored | None) -> dict[str, Any]:
         "epoch": restored.epoch,
         "expired": restored.unsettled.expired,
         "unknown": restored.unsettled.unknown,
+        "approved_since": restored.approved_since,
         "cancelled_jobs": restored.jobs,
     }
     return {
@@ -239,6 +272,8 @@ def _encode(plan: RestorePlan, restored: Restored | None) -> dict[str, Any]:
         "keeps": plan.keeps,
         "loses": plan.loses,
         "blind": plan.blind,
+        "servers": plan.servers,
+        "calls_since": plan.calls,
         "secrets": plan.secrets,
     }
 

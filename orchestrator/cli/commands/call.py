@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +14,7 @@ import click
 
 from orchestrator import views
 from orchestrator.approvals.accounts import choose_account
+from orchestrator.approvals.text import escape_line
 from orchestrator.calling import Caller, open_caller
 from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
 from orchestrator.cli.answers import print_answer
@@ -31,7 +34,7 @@ from orchestrator.cli.terminal import (
     run_coroutine,
 )
 from orchestrator.cli.tools.argument_hint import render_arguments, render_example_call
-from orchestrator.cli.tools.argument_words import ANY, is_word, read_words
+from orchestrator.cli.tools.argument_words import ANY, is_word, list_keys, read_words
 from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.settings import Settings, load_settings
 from sandbox.session.interface import Outcome
@@ -47,7 +50,32 @@ MadeCall = tuple[Reply, list[str]]
 """What came of a call, and where the tool did not take its arguments what it takes."""
 
 
-@click.command("call")
+_MISSING = re.compile(r"/: '([^']{1,100})' is a required property")
+
+
+class CallCommand(click.Command):
+    """A command whose mistaken option, where it is an argument of the tool, is told as a word."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        typed = list(args)
+        try:
+            return super().parse_args(context, args)
+        except click.NoSuchOption as error:
+            tool = next((each for each in typed if split_tool_name(each)), "")
+            name, equals, value = error.option_name.lstrip("-").partition("=")
+            keys = list_keys(load_input_schema(tool) or {})
+            key = next((k for k in (name, name.replace("-", "_")) if k in keys), "")
+            if not key:
+                raise
+            place = next(n for n, each in enumerate(typed) if each.startswith(error.option_name))
+            rest = typed[place].partition("=")[2] or "".join(typed[place + 1 : place + 2])
+            word = shlex.join(["toolwright", "call", tool, f"{key}={value if equals else rest}"])
+            raise click.UsageError(
+                f"There is no option {error.option_name}; {key} is an argument of {tool}: `{word}`"
+            ) from error
+
+
+@click.command("call", cls=CallCommand)
 @click.argument("tool", type=StoredName("tool"))
 @click.argument("arguments", nargs=-1, type=ArgumentWord())
 @click.option("--task", default="", help="What it is for; kept in the audit log.")
@@ -113,9 +141,27 @@ def _read_arguments(tool: str, given: tuple[str, ...]) -> Mapping[str, Any]:
     if given == ("-",):
         return parse_arguments(sys.stdin.read(MAX_ARGUMENTS))
     if len(given) < 2 and not any(map(is_word, given)):
-        return parse_arguments(given[0]) if given else {}
+        return _read_object(tool, given[0]) if given else {}
     schema = load_input_schema(tool) or ANY
     return read_words(given, schema, render_example_call(tool, schema))
+
+
+def _read_object(tool: str, text: str) -> Mapping[str, Any]:
+    """One JSON object. Raises click.BadParameter, which says how the one argument of a tool that
+    wants one is written.
+    """
+    try:
+        return parse_arguments(text)
+    except click.BadParameter as error:
+        required = (load_input_schema(tool) or {}).get("required")
+        if text.lstrip().startswith(("{", "[")) or not isinstance(required, list):
+            raise
+        if len(required) != 1:
+            raise
+        word = escape_line(shlex.join(["toolwright", "call", tool, f"{required[0]}={text}"]))
+        raise click.BadParameter(
+            f"{text[:60]!r} is no key=value. For {required[0]}: `{word}`"
+        ) from error
 
 
 async def _call_alone(settings: Settings, call: Call, quiet: bool) -> MadeCall:
@@ -149,7 +195,7 @@ def _print_reply(reply: Reply) -> None:
     """A person at the terminal gets the answer as a table or lines, a pipe as it came."""
     if isinstance(reply, Done):
         if reply.outcome.failure:
-            print_text(reply.outcome.failure.message, "red")
+            print_text(_MISSING.sub(r"\1 is missing", reply.outcome.failure.message), "red")
         elif out.is_terminal:
             print_answer(reply.outcome.delivered)
         elif reply.outcome.difference is not None:

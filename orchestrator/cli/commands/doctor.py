@@ -41,6 +41,10 @@ SLOW_SECONDS = 1.0
 """For so long nobody should have to wait for another server's call."""
 
 
+LOOKED_BACK = 7 * 86_400.0
+"""For so long an approval that was never sent is told."""
+
+
 @dataclass(frozen=True)
 class DoctorCheck:
     """The result of one check. `hint` says what to do where it is not ok."""
@@ -155,10 +159,19 @@ def _check_rows(store: Store) -> Iterator[DoctorCheck]:
 
 
 def _check_unsent(approvals: ApprovalTable, frozen: bool) -> DoctorCheck:
-    """What a person approved and nobody has sent."""
+    """What a person approved and nobody has sent, or could not send before it expired."""
     unsent = approvals.find_ids("approved")
+    since = time.time() - LOOKED_BACK
+    lost = [
+        each.id
+        for each in approvals.find("expired", limit=1000)
+        if each.decided_at is not None and each.decided_at > since
+    ]
+    if not unsent and lost:
+        hint = "nothing of it was sent; call the tools again to be asked anew"
+        return _build_count_check("approvals", "", lost, "approved and expired unsent", hint)
     if not unsent:
-        return DoctorCheck("approvals", "ok", "everything approved was sent")
+        return DoctorCheck("approvals", "ok", "nothing approved waits to be sent")
     hint = "toolwright unfreeze" if frozen else build_send_command(unsent[0])
     return _build_count_check("approvals", "", list(unsent), "approved and not sent", hint)
 

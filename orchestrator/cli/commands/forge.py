@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,13 @@ from registry.models import Job
 from registry.secrets.signing import Signer
 from registry.store import Store
 from sandbox.errors import NO_ENGINE
+from sandbox.plain_secrets import has_login
 
 MAX_READS = 200
 DESCRIPTIONS = (".json", ".yaml", ".yml", ".har")
 """How files of descriptions end."""
+SCHEMES = ("http", "https")
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
 
 
 @click.command("forge")
@@ -93,6 +98,7 @@ def forge_command(
     """
     for written in auth:
         parse_credential(written)
+    _check_places(task, source)
     source = source or _find_named_file(task)
     settings = load_settings(engine=engine)
     set_up_first_pin(settings, pin_file, as_json)
@@ -113,6 +119,37 @@ def forge_command(
     report_job(job, as_json, brief)
     if not as_json:
         _print_example_call(settings, job)
+
+
+def _check_places(task: str, source: str) -> None:
+    """Raises OrchestratorError for a place that no description can be read from, before there is a
+    job that waits for something else.
+    """
+    for place in filter(None, (source, task if len(task.split()) == 1 else "")):
+        scheme, mark, _ = place.partition("://")
+        if mark and scheme.lower() not in SCHEMES and SCHEME.match(scheme):
+            raise OrchestratorError(
+                f"{scheme}:// is not read, only http and https: {strip_login(place)[:200]}. Give "
+                "the path or URL of the API's description."
+            )
+        if has_login(place):
+            plain = shlex.quote(strip_login(place))
+            raise OrchestratorError(
+                "the address holds a user name or password, and it would be stored with it. "
+                f"Nothing was stored. `toolwright forge {plain} --auth basic=@login` makes the "
+                "server, and says with which command user and password are set."
+            )
+        if Path(place).expanduser().is_dir():
+            raise OrchestratorError(
+                f"{place[:200]}: it is a directory. Give the path or URL of the API's description."
+            )
+
+
+def strip_login(url: str) -> str:
+    """A URL without the user and password before its host."""
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def _find_named_file(task: str) -> str:

@@ -9,13 +9,16 @@ from types import ModuleType
 
 import click
 
-from orchestrator.approvals.signing_key import sign_audit
+from orchestrator.approvals.freezing import FreezeWatch
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority, sign_audit
 from orchestrator.cli.terminal import (
     FAILED,
     ask_pin,
     err,
     json_option,
     pin_option,
+    print_done,
     print_json,
     print_text,
     report_errors,
@@ -23,7 +26,8 @@ from orchestrator.cli.terminal import (
 from orchestrator.errors import ControlUnreachable
 from orchestrator.processes.control_client import post_to_control
 from orchestrator.processes.kill import freeze_everything, kill_until_gone
-from orchestrator.settings import load_settings
+from orchestrator.settings import Settings, load_settings
+from registry.models import Freeze
 from registry.store import Store
 from sandbox.clock import SystemClock
 
@@ -89,10 +93,24 @@ def _tell_left(left: int) -> None:
 def unfreeze_command(pin_file: Path | None, as_json: bool) -> None:
     """Lift the freeze. Asks for the PIN."""
     settings = load_settings()
-    signer = ask_pin(settings, pin_file)
     with Store.open(settings.database_url) as store:
-        state = store.processes.unfreeze(time.time(), "terminal", signer.sign)
-    if as_json:
-        print_json(vars(state))
-    else:
-        print_text("Not frozen any more.")
+        state = _find_lifted(settings, store)
+        told = "Nothing is frozen."
+        if state is None:
+            signer = ask_pin(settings, pin_file)
+            state = store.processes.unfreeze(time.time(), "terminal", signer.sign)
+            told = "Not frozen any more."
+    print_done(as_json, told, **vars(state))
+
+
+def _find_lifted(settings: Settings, store: Store) -> Freeze | None:
+    """The state of a home in which nothing is frozen; None where a lift is wanted, also of a freeze
+    that counts although its row says otherwise.
+    """
+    found = store.processes.get_freeze()
+    if found.frozen:
+        return None
+    if not settings.pin.exists():
+        return found if not found.epoch else None
+    watch = FreezeWatch(SignedPolicy(store, build_authority(settings)))
+    return found if watch.is_lifted(found) else None

@@ -9,7 +9,13 @@ import click
 
 from orchestrator.approvals.dates import format_age
 from orchestrator.cli.identifiers import StoredId, StoredName
-from orchestrator.cli.terminal import json_option, print_json, print_table, report_errors
+from orchestrator.cli.terminal import (
+    json_option,
+    print_json,
+    print_table,
+    print_text,
+    report_errors,
+)
 from orchestrator.settings import load_settings
 from orchestrator.views import encode_call, render_outcome
 from registry.audit.search import AuditTable
@@ -50,13 +56,36 @@ def logs_command(
         raise click.UsageError("--mark-wrong goes with --call ID: `toolwright logs` lists the ids.")
     with Store.open(load_settings().database_url) as store:
         if mark_wrong and identity:
-            store.calls.mark_wrong(identity, "terminal", time.time(), "marked at the terminal")
+            told = _mark_wrong(store, identity)
+            if not as_json:
+                print_text(told)
+                return
         if identity:
             print_json(encode_call(store.calls.get(identity)))
         elif audit:
             _print_audit(store.audit, limit, as_json)
         else:
             _print_calls(store, server, limit, as_json)
+
+
+def _mark_wrong(store: Store, identity: str) -> str:
+    """Count a call as a failure; what that did, in words."""
+    call = store.calls.get(identity)
+    named = f"{identity} ({call.entry}.{call.tool})"
+    if call.disputed:
+        return f"{named} was marked already; nothing was changed."
+    if not call.succeeded:
+        return f"{named} is no success ({render_outcome(call)}), so nothing was marked."
+    before = store.standings.get(call.entry)
+    after = store.calls.mark_wrong(identity, "terminal", time.time(), "marked at the terminal")
+    level = f"stays {after.level}" if after.level == before.level else f"is {after.level} now"
+    counted = f"{before.successful} of {before.total} calls right before, {after.successful} now"
+    state = store.servers.get(call.entry).state
+    kept = f"; it is {state}" if state != "active" else ""
+    return (
+        f"{named} is marked wrong and counts as a failure. The trust in {call.entry} {level} "
+        f"({counted}){kept}."
+    )
 
 
 def _print_audit(audit: AuditTable, limit: int, as_json: bool) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
 
-from orchestrator.approvals.accounts import SOURCES
+from orchestrator.approvals.accounts import SOURCES, split_secret
 from orchestrator.approvals.granting import (
     bind_secret,
     find_credential_names,
@@ -44,8 +45,12 @@ from registry.secrets.vault import list_own_secrets, open_vault
 from registry.servers.bundles import Bundles
 from registry.store import Store
 from sandbox.credentials.uses import SecretUse, render_origin
+from sandbox.errors import BundleInvalid
 from sandbox.wire.policy import parse_origin
 from sandbox.wire.redaction import MAX_SECRET
+
+CLOSE = 0.75
+"""How alike names are of which one may be meant for the other (`difflib`)."""
 
 _place_option = click.option(
     "--auth",
@@ -111,11 +116,15 @@ def _set_secret(
     server, own = _split_name(name)
     if place and server == SOURCES:
         raise OrchestratorError(f"--auth belongs to a server's secret: SERVER.{name}.")
+    _check_taken(settings, server, own, place)
     declaring = _load_declaring(place)
     declared = declaring.find_uses(settings, server, own, place) if declaring else None
     uses = _show_uses(settings, server, own, declared=declared)
+    # Standard input has the PIN first, where it has both.
+    value = _read_value(value_file) if value_file and str(value_file) != "-" else None
     signer = ask_pin(settings, pin_file)
-    value = _read_value(value_file) if value_file else prompt_hidden("Value")
+    if value is None:
+        value = _read_value(value_file) if value_file else _ask_value()
     with Store.open(settings.database_url) as store:
         vault = open_vault(settings)
         warning = store_secret(store, vault, server, own, value, uses, "terminal", signer)
@@ -125,6 +134,67 @@ def _set_secret(
     version = _publish_declaring(declaring, settings, server, own, place)
     goes = sorted(map(str, uses))
     return {"name": name, "to": goes, "warning": warning, "version": version}
+
+
+def _ask_value() -> str:
+    try:
+        return prompt_hidden("Value")
+    except click.Abort as error:
+        if sys.stdin.isatty():
+            raise
+        raise OrchestratorError(
+            "the value is wanted, and there is no terminal to ask at. Nothing was set. "
+            "`--value-file FILE` reads it from a file, `--value-file -` from standard input."
+        ) from error
+
+
+def _check_taken(settings: Settings, server: str, name: str, place: str) -> None:
+    """Raises OrchestratorError for a secret that nobody would ever take: one of sources that is
+    named as a server is, and one that a registered server does not ask for. Of a server that is not
+    registered yet any name may be set; one that looks mistyped is told.
+    """
+    with Store.open(settings.database_url) as store:
+        known = [each.name for each in store.servers.find_summaries()]
+        named = name if server == SOURCES else server
+        if named not in known:
+            near = get_close_matches(server, known, 3, CLOSE) if server != SOURCES else []
+            meant = " or ".join(f"{each}.{name}" for each in near)
+            if near:
+                print_text(f"There is no server {server}. Did you mean {meant}?", "yellow")
+            return
+        asked = find_credential_names(store.servers, Bundles(settings.home, store.servers), named)
+        taken = place or _is_taken(settings, store, server, name)
+    ways = [f"`toolwright secret set {named}.{each}`" for each in asked]
+    if server == SOURCES and not taken:
+        raise OrchestratorError(
+            f"{name} is a server, and a secret without a dot is for sources: it would go nowhere. "
+            f"Name the credential as well: {' or '.join(ways) or f'{name}.NAME'}. Nothing was set."
+        )
+    if not taken:
+        asks = f"It asks for {' or '.join(ways)}. " if ways else "It asks for none. "
+        raise OrchestratorError(
+            f"{server} takes no secret {name}. {asks}If its description forgot this one, "
+            f"`toolwright secret set {server}.{name} --auth PLACE` says where it goes. Nothing was "
+            "set."
+        )
+
+
+def _is_taken(settings: Settings, store: Store, server: str, name: str) -> bool:
+    """Whether a registered server, or a source, takes a secret, or it is set already. What programs
+    of others take is not known.
+    """
+    if open_vault(settings).get(server, name) is not None:
+        return True
+    if server == SOURCES:
+        return any(source.secret == name for source in store.grants.find_sources())
+    shelf = Bundles(settings.home, store.servers)
+    try:
+        bundle = shelf.load_bundle(store.servers.get(server))
+    except BundleInvalid:
+        return True
+    declared = find_declared_uses(store.servers, shelf, server, name)
+    named = {split_secret(name)[0], name} & {each.name for each in bundle.credentials}
+    return bundle.launch is not None or bool(declared or named)
 
 
 def _publish_declaring(
@@ -211,12 +281,14 @@ def list_secrets(as_json: bool) -> None:
 @json_option
 @report_errors
 def remove_secret_command(name: str, pin_file: Path | None, as_json: bool) -> None:
-    """Remove the secret NAME. Asks for the PIN."""
+    """Remove the secret NAME. Asks for the PIN where there is one of that name."""
     settings = load_settings()
-    ask_pin(settings, pin_file)
     server, own = _split_name(name)
-    with Store.open(settings.database_url) as store:
-        removed = remove_secret(store, open_vault(settings), server, own, "terminal")
+    removed = False
+    if open_vault(settings).get(server, own) is not None:
+        ask_pin(settings, pin_file)
+        with Store.open(settings.database_url) as store:
+            removed = remove_secret(store, open_vault(settings), server, own, "terminal")
     told = f"{name} is removed." if removed else f"There was no {name}."
     print_done(as_json, told, name=name, removed=removed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -39,7 +40,23 @@ from sandbox.errors import BundleInvalid
 from sandbox.stages.acceptance import list_open_points
 
 
-@click.command("show")
+class ShowCommand(click.Command):
+    """A command that says where versions are shown to who asks it for one."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        name = next((each for each in args if not each.startswith("-")), "SERVER")
+        try:
+            return super().parse_args(context, args)
+        except click.NoSuchOption as error:
+            if not get_close_matches(error.option_name, ("--version", "--versions"), 1, 0.7):
+                raise
+            raise click.UsageError(
+                f"There is no option {error.option_name}: the current version is shown. "
+                f"`toolwright versions {name}` lists all, `toolwright diff {name} 1 2` compares."
+            ) from error
+
+
+@click.command("show", cls=ShowCommand)
 @click.argument("name", type=StoredName("server", "tool"))
 @click.option("--matrix", is_flag=True, help="Show every operation and case of the proofs.")
 @json_option

@@ -13,6 +13,8 @@ from orchestrator.approvals.granting import (
     allow_file,
     allow_host,
     allow_package,
+    check_grantable,
+    check_source,
     is_path,
     remove_grant,
 )
@@ -57,6 +59,7 @@ def add_api_source(url: str, header: str | None, pin_file: Path | None, as_json:
             f"--header {header!r} is not of the form NAME=@SECRET, the name of a secret and never "
             "its value. `toolwright secret set SECRET` puts the value into the vault."
         )
+    check_source(url)
     settings = load_settings()
     if secret:
         check_secret_set(settings, secret)
@@ -82,6 +85,8 @@ def allow_hosts(host: str, more: tuple[str, ...], pin_file: Path | None, as_json
     ./PATH      a file or directory from which clients may name descriptions
     """
     settings = load_settings()
+    for each in (host, *more):
+        check_grantable(each, settings.of_engine.private)
     signer = ask_pin(settings, pin_file)
     with Store.open(settings.database_url) as store:
         for each in (host, *more):

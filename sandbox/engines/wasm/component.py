@@ -123,6 +123,8 @@ def load_component(cache: Path) -> LoadedComponent:
                 raise ComponentMissing(f"none of this version in {cache}")
             with _open_own(cache / name, 0, directory) as file:
                 component = _map_file(engine, file, name)
+    except FileNotFoundError as error:
+        raise ComponentMissing(f"none of this version in {cache}") from error
     except (OSError, WasmtimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ComponentMissing(f"{cache}: {reason[:300]}") from error

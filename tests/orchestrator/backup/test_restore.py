@@ -297,6 +297,52 @@ def test_what_was_approved_after_the_backup_is_not_carried_out_again(home: Setti
         assert store.approvals.claim("later", "next", now, policy.check_forgery) is None
 
 
+def end(store: Store, home: Settings, id: str, now: float) -> None:
+    """Carry an approved request out."""
+    ask(store, home, id, "claimed", now)
+    assert store.approvals.store_outcome(id, "gone", "done", {}, now)
+
+
+def test_the_audit_has_a_row_of_each_request_that_a_restore_ends_and_of_no_other(
+    home: Settings,
+) -> None:
+    now = time.time()
+    with opened(home) as store:
+        end(store, home, "done", now)
+        for id in ("rejected", "waited", "since"):
+            ask(store, home, id, "pending", now)
+        store.approvals.decide("rejected", False, by="ann", now=now)
+        ask(store, home, "approved", "approved", now)
+    file = backed_up(home)
+    with opened(home) as store:
+        shown = store.approvals.get("since")
+        signed = sign_decision(shown, True, "ann", now, person(home))
+        store.approvals.decide("since", True, by="ann", now=now, signed=signed)
+        end(store, home, "later", now)
+        ask(store, home, "asked later", "pending", now)
+    done = restored(home, file)
+    assert done.unsettled.expired == ("waited",)
+    assert set(done.unsettled.unknown) == {"approved", "since"}
+    assert done.approved_since == ("later",)
+    with opened(home) as store:
+        found = [r for r in store.audit.find(200) if '"by":"restore"' in r.payload]
+        told = sorted((r.subject, r.kind) for r in found if r.kind.startswith("approval."))
+    assert told == [
+        ("approved", "approval.unknown"),
+        ("later", "approval.done"),
+        ("since", "approval.unknown"),
+        ("waited", "approval.expired"),
+    ]
+
+
+def test_the_plan_says_what_the_present_home_has(home: Settings) -> None:
+    file = backed_up(home)
+    with opened(home) as store:
+        store.calls.record(invocation("c", started=time.time() + 1), time.time())
+    with prepare_restore(home, file, lambda _: None, None, True) as prepared:
+        assert (prepared.plan.servers, prepared.plan.calls) == (("dns",), 1)
+
+
 def test_a_lift_of_any_earlier_freeze_does_not_lift_a_restores(home: Settings) -> None:
     file = backed_up(home)
     with opened(home) as store:

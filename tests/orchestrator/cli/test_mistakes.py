@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import errno
+import json
 import resource
 import shlex
 import shutil
@@ -17,12 +18,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from orchestrator.approvals import granting
+from orchestrator.approvals.sending import render_outcome
 from orchestrator.cli.commands.compile import replace_bundle
 from orchestrator.cli.commands.do import NO_TOOL, is_without_tool
 from orchestrator.cli.main import COMMANDS, toolwright
+from orchestrator.cli.preparation import TRIES, read_new_pin
 from orchestrator.cli.terminal import WAITING
 from orchestrator.cli.tools.argument_hint import render_arguments, render_example_call
 from orchestrator.errors import OrchestratorError
@@ -31,7 +34,7 @@ from registry.errors import DiskUnusable
 from registry.secrets.pin import ATTEMPTS, set_pin, verify_pin
 from registry.store import Store
 from sandbox.errors import EngineUnavailable
-from tests.registry.samples import REPORTS, approval, bundle, entry, tool
+from tests.registry.samples import REPORTS, approval, bundle, entry, invocation, tool
 from tests.world.network import tls_server
 from tests.world.site import Page, site
 
@@ -42,6 +45,7 @@ FILES = {
     "page.html": "<!doctype html><html><body>Hello</body></html>",
     "broken.yaml": "openapi: 3.0.0\ninfo: {title: x\npaths: {}",
     "list.json": "[]",
+    "none.json": '{"openapi": "3.1.0", "info": {"title": "N", "version": "1"}, "paths": {}}',
     "tab.yaml": "openapi: 3.0.0\ninfo:\n\ttitle: x\npaths: {}\n",
     "empty.json": "",
     "far.json": '{"openapi": "3.1.0", "info": {"title": "Far", "version": "1"}, "servers": '
@@ -82,7 +86,9 @@ MISTAKES = [
     ("remove dns", "dns", "toolwright archive dns"),
     ("rollback dns 7", "'dns 7'", "toolwright versions"),
     ("diff dns 1 9", "'dns 9'", "toolwright versions"),
-    ("call dns", "'dns'", "toolwright list"),
+    ("call dns", "'dns' is a server", "toolwright show dns"),
+    ("call dns.list_zones --name x", "--name", "toolwright call dns.list_zones name=x"),
+    ("show dns --versoin 3", "--versoin", "toolwright versions dns"),
     ("call dns.list_zone", "'dns.list_zone'", "Did you mean dns.list_zones"),
     ("call dnss.list_zones", "'dnss.list_zones'", "Did you mean dns.list_zones"),
     ("call dns.list_zones notjson", "'notjson' is not JSON", OBJECT),
@@ -102,7 +108,6 @@ MISTAKES = [
     ("logs --call nothere", "'nothere'", "toolwright logs"),
     ("audit show 99999", "'99999'", "toolwright audit search"),
     ("approve a1", "the PIN is wanted", "--pin-file FILE"),
-    ("unfreeze", "the PIN is wanted", "--pin-file FILE"),
     ("approve a1 --pin-file ./nothere", "nothere cannot be read", "No such file"),
     ("source add https://x.test --header X-Key=abc", "'X-Key=abc'", "toolwright secret set"),
     ("source add https://x.test --header X-Key=@unset", "unset", "toolwright secret set unset"),
@@ -139,9 +144,24 @@ MISTAKES = [
     ("call dns.list_zones name=@{place}", "Is a directory", "name=@@"),
     ("call dns.list_zones --task", "'--task'", "requires an argument"),
     ("replay nothere", "'nothere'", "toolwright logs"),
-    ("approve a", "'a' is the beginning of a1", "Give more of it"),
+    ("approve a", "'a' may be a slip", "toolwright approve a1"),
+    ("reject late", "it has expired", "Call the tool again"),
+    ("source allow http://", "'http://'", "HOST:PORT"),
+    ("source allow pypi:/", "'pypi:/'", "pypi:NAME"),
+    ("source add ftp://x/", "ftp://x/", "https://host/"),
+    ("secret set n.x --value-file ./nothere", "nothere", "No such file"),
+    ("secret set dns", "dns is a server", "dns.NAME"),
+    ("secret set dns.x --auth header", "--auth header says no place", "toolwright secret set"),
+    ("control --host 192.0.2.1", "no address of this machine", "--host"),
+    ("forge {place}", "{place}: it is a directory", "path or URL"),
+    ("forge ftp://x.test/y", "only http and https", "path or URL"),
+    (
+        "forge http://me:pw@x.test/y",
+        "Nothing was stored",
+        "toolwright forge http://x.test/y --auth",
+    ),
+    ("forge x --source {place}/none.json", "the document lists none", "`paths`"),
     ("approve a1 --pin-file {place}/wrong", "not the PIN", "nothing was changed"),
-    ("unfreeze --pin-file {place}/wrong", "not the PIN", "nothing was changed"),
     ("source allow x.test:443 --pin-file {place}/wrong", "not the PIN", "nothing was changed"),
     ("source allow nothost --pin-file {place}/pin", "'nothost'", "HOST:PORT"),
     ("source allow ./nothere --pin-file {place}/pin", "nothere", "plain directory or file"),
@@ -158,7 +178,8 @@ MISTAKES = [
     ("audit export {place}/pin", "is there already", "another file"),
     ("audit export /nothere/x.jsonl", "/nothere/x.jsonl", "Check the path"),
     ("backup {place}/pin", "is there already", "--force"),
-    ("restore {place}/pin", "is not restored", "The home is as it was"),
+    ("restore {place}/pin", "it is no backup", "toolwright backup FILE"),
+    ("restore {place}/pin --check", "is not restored", "The home is as it was"),
     ("push test nothere --pin-file {place}/pin", "nothere", "toolwright push list"),
     ("push add nonsense --pin-file {place}/pin", "URL", "ntfy://TOPIC"),
     ("login ./x", "./x", "toolwright login https://"),
@@ -209,16 +230,17 @@ STATES = [
     # the state of the home, what was typed, where the mistake is, what to do next
     ("no PIN", "approve a1", "no PIN is set", "toolwright setup"),
     ("no PIN", "reject a1 --pin-file {place}/pin", "no PIN is set", "toolwright setup"),
-    ("no PIN", "unfreeze", "no PIN is set", "toolwright setup"),
     ("no PIN", "source allow x.test:443", "no PIN is set", "toolwright setup"),
     ("no PIN", "grant dns requests:500", "no PIN is set", "toolwright setup"),
     ("no PIN", "secret set x --value-file {place}/pin", "no PIN is set", "toolwright setup"),
     ("no PIN", "push add ntfy://x", "no PIN is set", "toolwright setup"),
     ("locked", "approve a1 --pin-file {place}/pin", "too many wrong PINs", "try again in"),
-    ("locked", "unfreeze --pin-file {place}/wrong", "too many wrong PINs", "try again in"),
+    ("locked", "reject a1 --pin-file {place}/wrong", "too many wrong PINs", "try again in"),
     ("clock", "approve a1 --pin-file {place}/pin", "too many wrong PINs", "try again in 60 s"),
     ("frozen", "forge http://localhost:9/x", "is frozen", "toolwright unfreeze"),
     ("frozen", "add n --pin-file {place}/pin -- npx -y some", "is frozen", "toolwright unfreeze"),
+    ("frozen", "unfreeze", "the PIN is wanted", "--pin-file FILE"),
+    ("frozen", "unfreeze --pin-file {place}/wrong", "not the PIN", "nothing was changed"),
     ("frozen", "replay nothere", "is frozen", "toolwright unfreeze"),
     ("frozen", "work --approval a1", "is frozen", "toolwright unfreeze"),
     ("frozen", "login https://x.test --pin-file {place}/pin", "is frozen", "toolwright unfreeze"),
@@ -428,6 +450,85 @@ def test_a_write_that_is_approved_while_all_is_frozen_names_the_way_to_have_it_s
     given = {"TOOLWRIGHT_HOME": str(home), "COLUMNS": "200"}
     told = CliRunner().invoke(toolwright, words, env=given, catch_exceptions=False)
     assert "a1: approved, not sent yet; `toolwright unfreeze`, then `toolwright work" in told.stdout
+
+
+def run_words(home: Path, *words: str) -> Result:
+    given = {"TOOLWRIGHT_HOME": str(home), "COLUMNS": "200", "DOCKER_HOST": NO_ENGINE}
+    return CliRunner().invoke(toolwright, words, env=given, catch_exceptions=False)
+
+
+def test_nothing_frozen_is_told_without_a_pin(home: Settings) -> None:
+    told = run_words(home.home, "unfreeze")
+    assert (told.exit_code, told.stdout) == (0, "Nothing is frozen.\n")
+
+
+def test_a_search_that_finds_nothing_says_what_to_do_next(home: Settings) -> None:
+    told = run_words(home.home, "audit", "search", "Fernn")
+    assert "Nothing found. `toolwright audit search`" in told.stdout
+
+
+def test_the_beginning_of_an_id_is_enough_for_its_audit(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    with Store.open(settings.database_url) as store:
+        now = time.time()
+        store.approvals.add_pending(
+            replace(approval(), id="59bb040abfbba12b", created=now, expires=now + 3600)
+        )
+    shown = json.loads(run_words(settings.home, "audit", "show", "59bb").stdout)
+    assert shown["approval"]["approval"] == "59bb040abfbba12b"
+    short = run_words(settings.home, "approve", "59")
+    assert "at least 3 characters" in short.stderr
+    assert "`toolwright approve 59bb040abfbba12b`" in short.stderr
+    assert "the PIN is wanted" in run_words(settings.home, "approve", "59b").stderr
+
+
+def test_a_call_is_marked_wrong_once_and_what_that_does_is_told_in_a_line(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    with Store.open(settings.database_url) as store:
+        store.calls.record(invocation("c123"), time.time())
+    told = run_words(settings.home, "logs", "--call", "c123", "--mark-wrong").stdout
+    assert told.startswith("c123 (dns.list_zones) is marked wrong and counts as a failure.")
+    assert "1 of 1 calls right before, 0 now" in told
+    again = run_words(settings.home, "logs", "--call", "c123", "--mark-wrong").stdout
+    assert "was marked already" in again
+
+
+def test_what_was_approved_and_expired_unsent_is_told(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    now = time.time()
+    with Store.open(settings.database_url) as store:
+        waits = replace(approval(), id="lost", created=now - 60, expires=now - 1)
+        store.approvals.add_pending(waits)
+        store.approvals.decide("lost", True, by="me", now=now - 30, signed="x")
+        store.approvals.expire_overdue(now)
+    told = run_words(settings.home, "doctor").stdout
+    assert "1 approved and expired unsent: lost" in told
+    assert "call the tools again" in told
+
+
+def test_a_short_pin_is_asked_for_again(tmp_path: Path) -> None:
+    runner = CliRunner()
+    with runner.isolation("short\nshort\nlong enough\nlong enough\n"):
+        assert read_new_pin(None) == "long enough"
+    with runner.isolation("a\n" * 2 * TRIES):
+        assert read_new_pin(None) == "a"
+
+
+def test_the_one_argument_of_a_tool_is_offered_as_a_word(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    wanted = tool("get_zone", parameters={"zone_id": "The id of the zone"})
+    schema = {**wanted.definition["inputSchema"], "required": ["zone_id"]}
+    listed = replace(wanted, listed=json.dumps({**wanted.definition, "inputSchema": schema}))
+    with Store.open(settings.database_url) as store:
+        store.servers.publish(entry("mail", 1, listed), REPORTS, now=time.time())
+    told = run_words(settings.home, "call", "mail.get_zone", "3")
+    assert "`toolwright call mail.get_zone zone_id=3`" in told.stderr
+
+
+def test_line_ends_of_an_answer_are_blanks_in_the_message_of_an_approval() -> None:
+    outcome = {"error": "HTTP 422 Unprocessable Content\n\n{}\x1b[31m"}
+    told = render_outcome(replace(approval(), state="failed", outcome=outcome))
+    assert told == "failed: HTTP 422 Unprocessable Content {}\\u{1b}[31m"
 
 
 def test_there_are_a_hundred_and_each_command_they_name_is_there() -> None:

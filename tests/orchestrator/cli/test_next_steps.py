@@ -111,3 +111,9 @@ def test_nothing_is_removed_without_a_yes_from_a_foreign_directory_or_while_in_u
     told = run(settings, "uninstall", "--yes", **person)
     assert (told.exit_code, f"serve (process {parent.pid})" in told.stderr) == (1, True)
     assert settings.home.exists()
+
+
+def test_a_question_of_a_run_comes_with_its_answer_and_with_the_way_to_end_it() -> None:
+    answer = """toolwright do --run j1 --answer '{"confirm": true}'"""
+    found = choose_next_commands(HomeState(waiting=("j1",), answer=answer))
+    assert found[:2] == (answer, "toolwright jobs j1 --cancel")

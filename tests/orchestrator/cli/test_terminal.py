@@ -6,13 +6,15 @@ from io import StringIO
 
 from rich.console import Console
 
-from orchestrator.cli.terminal import Screen, print_noted_table, use_screen
+from orchestrator.cli.terminal import Screen, print_noted_table, print_table, use_screen
 
 ID = "62a214b42b74ff27"
 
 
 def print_rows(width: int, *notes: str) -> list[str]:
-    console = Console(file=StringIO(), width=width, soft_wrap=True, highlight=False)
+    console = Console(
+        file=StringIO(), width=width, soft_wrap=True, force_terminal=True, color_system=None
+    )
     with use_screen(Screen(console, console)):
         print_noted_table(("job", "state"), [(ID, "waiting")] * len(notes), notes)
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined, no-any-return]
@@ -32,3 +34,17 @@ def test_the_note_of_a_row_stands_below_it_in_the_width_of_the_terminal() -> Non
 
 def test_an_id_is_whole_also_on_a_narrow_terminal() -> None:
     assert f"{ID}  waiting" in print_rows(10, "a note")
+
+
+def test_a_row_is_one_line_where_no_terminal_shows_it() -> None:
+    console = Console(file=StringIO(), width=20, highlight=False)
+    with use_screen(Screen(console, console)):
+        print_table(("tool", "task"), [("nursery.list_plants", "all\nthat is green")])
+        print_noted_table(("job",), [(ID,)], ["a note that is longer than twenty"])
+    assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
+        "tool                 task",
+        "nursery.list_plants  all that is green",
+        "job",
+        ID,
+        "  a note that is longer than twenty",
+    ]

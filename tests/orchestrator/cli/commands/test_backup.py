@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,3 +117,34 @@ def test_a_wrong_pin_leaves_everything_as_it_was(home: Settings) -> None:
     with Store.open(home.database_url) as store:
         assert not store.processes.get_freeze().frozen
     assert not (home.home / ".restore").exists()
+
+
+def type_at_terminal(settings: Settings, typed: str, *words: str) -> str:
+    """What a command shows at a terminal where a person types that."""
+    person, terminal = pty.openpty()
+    with os.fdopen(person, "r+b", buffering=0) as keyboard:
+        keyboard.write(typed.encode())
+        done = subprocess.run(
+            [sys.executable, "-m", "orchestrator", *words],
+            env={**os.environ, "TOOLWRIGHT_HOME": str(settings.home)},
+            stdin=terminal,
+            stderr=terminal,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        os.close(terminal)
+    return done.stdout
+
+
+def test_a_restore_at_a_terminal_shows_what_it_replaces_and_asks_first(home: Settings) -> None:
+    file = beside(home, "home.tgz")
+    run(home, "backup", file)
+    words = ("restore", file, "--pin-file", beside(home, "pin"))
+    shown = type_at_terminal(home, "n\n", *words)
+    assert "it replaces this home: 0 servers, 0 calls since the backup" in shown
+    assert shown.endswith("Nothing was replaced.\n")
+    with Store.open(home.database_url) as store:
+        assert not store.processes.get_freeze().frozen
+    assert "Restored." in type_at_terminal(home, "y\n", *words)
+    assert "Restored." in type_at_terminal(home, "", *words, "--yes")

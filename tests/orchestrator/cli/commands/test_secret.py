@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,13 +24,13 @@ OWN, OTHER = "https://api.bank.test:443 header:x-key", "https://other.test:443 h
 
 class Terminal:
     def __init__(self, settings: Settings, directory: Path) -> None:
-        self._home = {"TOOLWRIGHT_HOME": str(settings.home)}
+        self.home = {"TOOLWRIGHT_HOME": str(settings.home)}
         self._pin, self._value = directory / "pin", directory / "value"
         self._pin.write_text(PIN)
         self._value.write_text("bank-key-canary")
 
     def run(self, *words: str) -> Result:
-        return CliRunner().invoke(toolwright, words, env=self._home, catch_exceptions=False)
+        return CliRunner().invoke(toolwright, words, env=self.home, catch_exceptions=False)
 
     def person(self, *words: str) -> Result:
         return self.run(*words, "--pin-file", str(self._pin))
@@ -71,8 +74,6 @@ def test_a_secret_is_bound_to_some_of_its_origins_or_to_none(terminal: Terminal)
     assert terminal.places("bank.key") == [OWN]
     terminal.person("secret", "remove", "bank.key")
     assert terminal.run("secret", "list", "--json").stdout.strip() == "[]"
-    terminal.set("bank.spare")
-    assert terminal.places("bank.spare") == []
 
 
 def test_a_secret_without_a_server_goes_nowhere_and_says_what_to_do(terminal: Terminal) -> None:
@@ -113,9 +114,66 @@ def test_a_secret_that_is_not_set_is_told_before_anything_is_done(
 def test_a_secret_that_its_server_does_not_ask_for_is_told_with_those_that_it_does(
     terminal: Terminal,
 ) -> None:
-    told = terminal.set("bank.kay").stdout
-    assert "bank asks for bank.key" in told
-    assert "--auth" in told
+    refused = terminal.run("secret", "set", "bank.kay")
+    assert refused.exit_code == 1
+    assert "toolwright secret set bank.key" in refused.stderr
+    assert "--auth" in refused.stderr
+    assert terminal.run("secret", "list", "--json").stdout.strip() == "[]"
+
+
+@pytest.mark.usefixtures("bank")
+def test_a_server_s_name_alone_is_no_secret_of_sources(terminal: Terminal) -> None:
+    refused = terminal.run("secret", "set", "bank")
+    assert refused.exit_code == 1
+    assert "`toolwright secret set bank.key`" in refused.stderr
+    assert terminal.run("secret", "list", "--json").stdout.strip() == "[]"
+
+
+@pytest.mark.usefixtures("bank")
+def test_a_server_s_mistyped_name_is_told(terminal: Terminal) -> None:
+    assert "Did you mean bank.key?" in terminal.set("bnak.key").stdout
+    assert "Did you mean" not in terminal.set("weather.key").stdout
+
+
+@pytest.mark.usefixtures("bank")
+def test_the_audit_has_a_row_only_of_what_was_granted_or_removed(
+    terminal: Terminal, store: Store
+) -> None:
+    def count(kind: str) -> int:
+        return sum(1 for row in store.audit.find(100) if row.kind == kind)
+
+    assert "There was no bank.key" in terminal.run("secret", "remove", "bank.key").stdout
+    assert count("secret.remove") == count("grant.removed") == 0
+    terminal.set("bank.key")
+    assert (count("grant.added"), count("grant.removed")) == (1, 0)
+    terminal.set("bank.key")
+    assert (count("grant.added"), count("grant.removed")) == (2, 1)
+    terminal.person("secret", "remove", "bank.key")
+    assert (count("secret.remove"), count("grant.removed")) == (1, 2)
+
+
+@pytest.mark.usefixtures("bank")
+def test_who_logs_in_with_a_key_is_told_where_the_key_goes(terminal: Terminal) -> None:
+    refused = terminal.person("login", "bank")
+    assert refused.exit_code == 1
+    assert "`toolwright secret set bank.key`" in refused.stderr
+
+
+def test_without_a_terminal_the_pin_is_asked_for_in_one_message(terminal: Terminal) -> None:
+    words = [sys.executable, "-m", "orchestrator", "secret", "set", "x"]
+    given = {**os.environ, **terminal.home, "TOOLWRIGHT_RESIDENT": "off"}
+    ran = subprocess.run(
+        words,
+        env=given,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("the PIN is wanted")
+    assert len(ran.stderr.splitlines()) == 1
 
 
 @pytest.mark.usefixtures("bank")

@@ -194,7 +194,8 @@ def test_it_is_as_wide_and_as_coloured_as_the_terminal_of_who_asks(answering: Se
     assert "\x1b[31m" in render(40, True, TERM="xterm-256color")
     assert "\x1b[31m" not in render(40, True, TERM="xterm-256color", NO_COLOR="1")
     assert "\x1b" not in render(40, False, TERM="xterm-256color")
-    assert len(render(40, False).splitlines()) > len(render(200, False).splitlines())
+    assert len(render(40, True).splitlines()) > len(render(200, True).splitlines())
+    assert render(40, False) == render(200, False)
 
 
 def _refuse(call: Call) -> MadeCall:
