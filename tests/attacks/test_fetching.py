@@ -421,8 +421,7 @@ def test_an_interrupted_addition_ends_and_leaves_no_container(
     scene.registry.open.clear()
     with new_home(scene.place, "docker") as home:
         pin = ("--pin-file", str(home.pin_file))
-        command = home.command("add", "x", *pin, "--", *words)
-        with subprocess.Popen(command, env=home.environment) as process:
+        with home.start("add", "x", *pin, "--", *words) as process:
             try:
                 until(
                     lambda: scene.registry.asked or process.poll() is not None,

@@ -1,9 +1,11 @@
-"""Runs `toolwright` commands for tests, each in a process of its own that has loaded its libraries
-already: loading them takes most of the processor time of the suite's thousands of commands.
+"""Runs `toolwright` for tests, each process forked from one that has loaded the libraries already:
+loading them takes most of the processor time of the suite's thousands of commands and servers.
 
-What stands in `orchestrator.cli` is loaded by each command anew. A request is one message: JSON of
-words, environment and directory, with the descriptors for standard output, standard error and the
-report. The report is the process's id and then, where the process has ended, its status.
+What stands in `orchestrator.cli` is loaded by each process anew. Whoever wants a process connects
+to the socket whose descriptor is the only word, and sends one message: JSON, with the descriptors
+of the process's standard streams. The answers are the process's id and, once it has ended, its
+status. A process is killed when whoever wanted it goes away, and all are killed at the end of the
+server's input.
 """
 
 from __future__ import annotations
@@ -13,92 +15,180 @@ import gc
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import struct
 import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 PRELOADED = (
     "docker",
     "forge.authors.endpoint",
     "orchestrator.app",
+    "orchestrator.frontends.http",
+    "orchestrator.frontends.sdk_lines",
+    "orchestrator.frontends.server",
+    "orchestrator.frontends.single_server",
+    "orchestrator.frontends.stdio",
     "orchestrator.tasks.task_graph",
     "rich.console",
     "rich.table",
+    "sandbox.engines.wasm.engine",
 )
 MAX_MESSAGE = 1_000_000
-REPORT = struct.Struct("ii")
+REPORT = struct.Struct("i")
+INPUT = 0
 
 
-def receive_command(requests: socket.socket) -> dict[str, Any] | None:
-    """Wait for requests and fork for each. Returns in the process that is to run a command, with
-    that, and in the first one with None, when nobody can ask any more.
-    """
-    while True:
-        said, descriptors = _receive(requests)
+@dataclass
+class ProcessServer:
+    """Forks a process for each request and reports its end."""
+
+    listener: socket.socket
+    new: dict[int, socket.socket] = field(default_factory=dict)
+    """Connections whose request has not come yet, by their descriptors."""
+    wanted: dict[int, socket.socket] = field(default_factory=dict)
+    """Those of the processes that run, by the processes' ids."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """The ids of the processes, by the descriptors that are ready when they have ended."""
+
+    def serve(self) -> dict[str, Any] | None:
+        """Answer requests. Returns in each process that was forked, with the request for it, and in
+        the first one with None, at the end of its input.
+        """
+        while True:
+            ready = self._wait()
+            if INPUT in ready:
+                self._kill_all()
+                return None
+            for descriptor in ready & self.ends.keys():
+                self._report_end(descriptor)
+            for identity, connection in [*self.wanted.items()]:
+                if connection.fileno() in ready:
+                    del self.wanted[identity]
+                    connection.close()
+                    os.kill(identity, signal.SIGKILL)
+            for descriptor in ready & self.new.keys():
+                request = self._take_request(self.new.pop(descriptor))
+                if request is not None:
+                    return request
+            if self.listener.fileno() in ready:
+                connection, _ = self.listener.accept()
+                self.new[connection.fileno()] = connection
+
+    def _wait(self) -> set[int]:
+        """The descriptors of which there is something to read."""
+        poll = select.poll()
+        wanted = [connection.fileno() for connection in self.wanted.values()]
+        for descriptor in (INPUT, self.listener.fileno(), *self.new, *self.ends, *wanted):
+            poll.register(descriptor, select.POLLIN)
+        return {descriptor for descriptor, _ in poll.poll()}
+
+    def _take_request(self, connection: socket.socket) -> dict[str, Any] | None:
+        """Fork for a request. Returns it in the new process."""
+        said, streams = _receive(connection)
         if not said:
+            connection.close()
             return None
-        if os.fork():
-            for descriptor in descriptors:
-                os.close(descriptor)
-            continue
-        # The process between the two waits for the command's end, whatever the command does.
-        requests.close()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        output, errors, report = descriptors
         identity = os.fork()
-        if identity:
-            os.close(output)
-            os.close(errors)
-            os.write(report, REPORT.pack(identity, 0))
-            _, status = os.waitpid(identity, 0)
-            os.write(report, REPORT.pack(identity, os.waitstatus_to_exitcode(status)))
-            os._exit(0)
-        os.close(report)
-        _take_descriptors(output, errors)
-        command: dict[str, Any] = json.loads(said)
-        return command
+        if identity == 0:
+            connection.close()
+            self._close()
+            _take_streams(streams)
+            request: dict[str, Any] = json.loads(said)
+            return request
+        for descriptor in streams:
+            os.close(descriptor)
+        self.wanted[identity] = connection
+        self.ends[os.pidfd_open(identity)] = identity
+        _report(connection, identity)
+        return None
+
+    def _report_end(self, end: int) -> None:
+        identity = self.ends.pop(end)
+        os.close(end)
+        _, status = os.waitpid(identity, 0)
+        connection = self.wanted.pop(identity, None)
+        if connection is not None:
+            _report(connection, os.waitstatus_to_exitcode(status))
+            connection.close()
+
+    def _kill_all(self) -> None:
+        for identity in self.ends.values():
+            os.kill(identity, signal.SIGKILL)
+        for identity in self.ends.values():
+            os.waitpid(identity, 0)
+
+    def _close(self) -> None:
+        """Leave nothing of the server open, in a process that was forked from it."""
+        for connection in (self.listener, *self.new.values(), *self.wanted.values()):
+            connection.close()
+        for end in self.ends:
+            os.close(end)
 
 
-def _receive(requests: socket.socket) -> tuple[bytes, list[int]]:
+def _receive(connection: socket.socket) -> tuple[bytes, list[int]]:
     descriptors = array.array("i")
     room = socket.CMSG_SPACE(3 * descriptors.itemsize)
-    said, ancillary, _, _ = requests.recvmsg(MAX_MESSAGE, room)
+    said, ancillary, _, _ = connection.recvmsg(MAX_MESSAGE, room)
     for _, kind, data in ancillary:
         if kind == socket.SCM_RIGHTS:
             descriptors.frombytes(data)
     return said, list(descriptors)
 
 
-def _take_descriptors(output: int, errors: int) -> None:
-    """Standard input is empty, the others lead to whoever asked."""
-    for descriptor, standard in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (errors, 2)):
+def _report(connection: socket.socket, value: int) -> None:
+    # Who has gone wants no report.
+    with suppress(ConnectionError):
+        connection.send(REPORT.pack(value))
+
+
+def _take_streams(streams: list[int]) -> None:
+    for standard, descriptor in enumerate(streams):
         os.dup2(descriptor, standard)
         os.close(descriptor)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        first = getattr(sys, name)
+        # With the encoding that the interpreter chose at its start.
+        stream = open(
+            first.fileno(),
+            mode,
+            1 if name == "stderr" else -1,
+            encoding=first.encoding,
+            errors=first.errors,
+            closefd=False,
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
-def run_command(command: dict[str, Any]) -> None:
-    """The command, as `python -m orchestrator` runs it."""
+def run_process(request: dict[str, Any]) -> None:
+    """What was requested, as `python -m orchestrator` runs it."""
     os.environ.clear()
-    os.environ.update(command["environment"])
-    os.chdir(command["directory"])
-    sys.argv = ["toolwright", *command["words"]]
-    importlib.import_module("orchestrator.cli.entry").main()
+    os.environ.update(request["environment"])
+    time.tzset()
+    os.chdir(request["directory"])
+    if request["alone"]:
+        os.setsid()
+    # Children inherit what is ignored, and Python then leaves it so.
+    ignored = request["deaf"]
+    signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.default_int_handler)
+    sys.argv = ["toolwright", *request["words"]]
+    importlib.import_module(request["module"]).main()
 
 
 def main() -> None:
     for name in PRELOADED:
         importlib.import_module(name)
     gc.freeze()
-    # Nobody waits for the processes between.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    command = receive_command(socket.socket(fileno=int(sys.argv[1])))
-    if command is not None:
-        run_command(command)
+    with socket.socket(fileno=int(sys.argv[1])) as listener:
+        request = ProcessServer(listener).serve()
+    if request is not None:
+        run_process(request)
 
 
 if __name__ == "__main__":

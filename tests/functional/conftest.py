@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -41,7 +42,7 @@ def harbour(
 
 @pytest.fixture(scope="session")
 def _serving(toolwright_home: Home, harbour: HarbourApi) -> Iterator[Peer]:
-    with Peer(toolwright_home, "serve") as peer:
+    with Peer(replace(toolwright_home, fresh=True), "serve") as peer:
         yield peer
 
 

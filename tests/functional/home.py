@@ -24,7 +24,7 @@ from orchestrator.processes.control_client import ControlAddress, find_control
 from orchestrator.settings import Settings, load_settings
 from registry.store import Store
 from sandbox.engines.docker.engine import connect_engine, list_containers
-from tests.functional.commands import command_server
+from tests.functional.commands import ForkedProcess, command_server
 from tests.json_output import check_output
 
 ROOT = Path(__file__).parents[2]
@@ -33,16 +33,20 @@ SECONDS = 600.0
 """What anything may take on a busy machine: only against hanging."""
 SILENCE_SECONDS = 10.0
 """How long `kill` waits for a process: the usual half a second can pass on a busy machine."""
+Started = ForkedProcess | subprocess.Popen[bytes]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Home:
-    """`environment` is what `toolwright` is started with; a command may take `seconds`."""
+    """`environment` is what `toolwright` is started with; a command may take `seconds`. Where it is
+    `fresh`, a process that is started loads its libraries itself, as on a person's machine.
+    """
 
     path: Path
     environment: dict[str, str]
     seconds: float = SECONDS
+    fresh: bool = False
 
     @property
     def settings(self) -> Settings:
@@ -58,11 +62,40 @@ class Home:
         return self.path.parent / "pin"
 
     def command(self, *words: str) -> list[str]:
+        """What starts a process that loads its libraries itself."""
         return [sys.executable, "-m", "orchestrator", *words]
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """What a `toolwright` command left with. Its JSON is as docs/json says."""
-        done = command_server().run(words, self.environment, self.seconds)
+    def launch(self, *words: str) -> list[str]:
+        """What starts a process that finds its libraries loaded, for clients that start one."""
+        return command_server().launch(*words)
+
+    def start(
+        self,
+        *words: str,
+        stdin: int | None = None,
+        stdout: int | None = None,
+        stderr: int | None = None,
+        start_new_session: bool = False,
+    ) -> Started:
+        """A process that runs; the options are as those of `subprocess.Popen`."""
+        if not self.fresh:
+            return command_server().start(
+                words, self.environment, stdin, stdout, stderr, start_new_session
+            )
+        return subprocess.Popen(
+            self.command(*words),
+            env=self.environment,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=start_new_session,
+        )
+
+    def run(self, *words: str, said: str = "") -> subprocess.CompletedProcess[str]:
+        """What a `toolwright` command left with, which was told this on its input. Its JSON is as
+        docs/json says.
+        """
+        done = command_server().run(words, self.environment, self.seconds, said)
         check_output(words, done.stdout)
         return done
 
@@ -79,18 +112,13 @@ class Home:
         return done.stdout
 
     @contextmanager
-    def open_terminal(self, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    def open_terminal(self, *words: str) -> Iterator[tuple[Started, int]]:
         """A command at a terminal of its own, which is returned with it. The block is to wait for
         its end.
         """
         parent, child = pty.openpty()
-        with subprocess.Popen(
-            self.command(*words),
-            stdin=child,
-            stdout=child,
-            stderr=child,
-            env=self.environment,
-            start_new_session=True,
+        with self.start(
+            *words, stdin=child, stdout=child, stderr=child, start_new_session=True
         ) as process:
             os.close(child)
             yield process, parent

@@ -7,6 +7,7 @@ import json
 import queue
 import subprocess
 import threading
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -34,12 +35,8 @@ class Peer:
         **environment: str,
     ) -> None:
         self.version, self.with_progress = version, with_progress
-        self.process = subprocess.Popen(
-            home.command(*words),
-            env={**home.environment, **environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        home = replace(home, environment={**home.environment, **environment})
+        self.process = home.start(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.unasked: list[dict[str, Any]] = []
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}

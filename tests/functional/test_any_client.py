@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -143,19 +144,20 @@ def connect(home: Home, node_modules: Path, fastmcp_python: Path) -> Iterator[Co
         "python": [sys.executable, str(HERE / "python_client.py")],
         "typescript": [node(), str(HERE / "node_client.cjs")],
     }
-    serve = home.command("serve", "--no-control")
+    serve = ("serve", "--no-control")
+    launched = home.launch(*serve)
     with ExitStack() as open_ones:
 
         def connected(name: str) -> Client:
             family, _, kind = name.partition("-")
             client: Client
             if family == "raw":
-                client = Peer(home, *serve[3:], version=kind, with_progress=True)
+                client = Peer(home, *serve, version=kind, with_progress=True)
             elif family == "fastmcp":
                 shim = [str(fastmcp_python), str(HERE / "python_client.py"), family]
-                client = Puppet(shim, serve, environment)
+                client = Puppet(shim, launched, environment)
             else:
-                client = Puppet([*puppets[family], kind], serve, environment)
+                client = Puppet([*puppets[family], kind], launched, environment)
             open_ones.callback(client.close)
             client.greet()
             return client
@@ -290,7 +292,7 @@ def test_the_inspector_forges_follows_and_asks_to_write_in_a_process_for_each(
     clients: Mapping[str, Client], home: Home, archive: Site, node_modules: Path
 ) -> None:
     """Its command line makes one request and leaves, so it cancels nothing and hears nothing."""
-    command = home.command("serve", "--no-control")
+    command = home.launch("serve", "--no-control")
     given = ("TOOLWRIGHT_", "PYTHONPATH")
     environment = {k: v for k, v in home.environment.items() if k.startswith(given)}
 
@@ -351,8 +353,7 @@ def test_one_server_by_itself_runs_by_the_configuration_that_its_client_was_give
 ) -> None:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         environment = {**home.environment, "HOME": str(tmp_path)}
-        command = home.command("run", *words, "--client", "cursor")
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return replace(home, environment=environment).run("run", *words, "--client", "cursor")
 
     path = tmp_path / ".cursor" / "mcp.json"
     assert run("harbour", "--print").returncode == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -311,9 +310,7 @@ def test_what_was_approved_while_frozen_stands_as_unsent_and_a_freeze_ends_who_s
         assert ("not sent" in listed.stdout, send in listed.stderr) == (True, True)
         assert "held" not in letters.sent
         letters.held.set()
-        sender = subprocess.Popen(
-            quiet_home.command("work", "--approval", approval), env=quiet_home.environment
-        )
+        sender = quiet_home.start("work", "--approval", approval)
         until(lambda: "held" in letters.sent, "the letter is under way")
         (process,) = [each for each in store.processes.find() if each.kind == "send"]
         assert process.pid == sender.pid

@@ -102,7 +102,7 @@ def test_a_served_directory_gives_what_arrived_and_no_write_is_told_as_failed(
     source.write_bytes(document)
     done = toolwright_home.run("compile", str(source), "--out", str(out))
     assert done.returncode == 0, done.stderr
-    command = toolwright_home.command("run", str(out), "--allow-private", "--allow-writes")
+    command = toolwright_home.launch("run", str(out), "--allow-private", "--allow-writes")
     names = ("differing", "nulls", "lines", "create", "members")
     api[1].clear()
     made = asyncio.run(call_all(command, toolwright_home.environment, *names))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from orchestrator.cli.terminal import WAITING
 from orchestrator.settings import Settings, load_settings
 from registry.store import Store
 from tests.forge.directory.samples import description
+from tests.functional.commands import command_server
 from tests.functional.home import ROOT, type_answers
 from tests.granted import PIN, person
 from tests.world.site import Page, Site, site
@@ -98,19 +97,13 @@ def test_a_job_names_the_candidates_and_goes_on_with_the_chosen_one(
 def test_at_a_terminal_the_best_are_shown_and_one_is_chosen_there(
     settings: Settings, any_engine: str, copy: Path, api: Site, answer: str, state: str
 ) -> None:
-    command = [sys.executable, "-m", "orchestrator", "forge", TASK, "--base-url", api.url]
+    words = ["forge", TASK, "--base-url", api.url, "--engine", any_engine]
     typed = [(b"none", answer)]
     if state == "done":
         typed += [(b"PIN", PIN), (b"[y/N]", "y"), (b"PIN", PIN)]
     parent, child = pty.openpty()
-    with subprocess.Popen(
-        [*command, "--engine", any_engine],
-        stdin=child,
-        stdout=child,
-        stderr=child,
-        env={**os.environ, **environment(settings, copy), "PYTHONPATH": str(ROOT)},
-        start_new_session=True,
-    ) as process:
+    given = {**os.environ, **environment(settings, copy), "PYTHONPATH": str(ROOT)}
+    with command_server().start(words, given, child, child, child, True) as process:
         os.close(child)
         seen = type_answers(parent, typed).decode("utf-8", "replace")
         code = process.wait(SECONDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.functional.commands import command_server
 from tests.functional.home import ROOT
 from tests.world.bridge import bridged
 from tests.world.conformance import conform
@@ -23,7 +23,7 @@ def test_a_forged_server_passes_the_listed_scenarios_and_each_other_has_its_reas
     revision: str, node_modules: Path, tmp_path: Path
 ) -> None:
     # Without a cage: what is judged is the front, and a process starts fastest.
-    command = [sys.executable, "-m", "orchestrator", "run", str(FIXTURE), "--engine", "none"]
+    command = command_server().launch("run", str(FIXTURE), "--engine", "none")
     with bridged(command, {"PYTHONPATH": str(ROOT)}) as url:
         failed = conform(url, tmp_path, "--requirements", revision)
     passed = {scenario for scenario, checks in failed.items() if not checks}

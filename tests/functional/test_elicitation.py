@@ -50,7 +50,7 @@ async def written(
         shown.append(params.message)
         return replies[len(shown) - 1]
 
-    command = home.command("serve", "--no-control")
+    command = home.launch("serve", "--no-control")
     parameters = StdioServerParameters(command=command[0], args=command[1:], env=home.environment)
     arguments = {"tool": "letters.send_letter", "arguments": {"body": {"text": "hello"}}}
     async with Client(parameters, mode=mode, elicitation_callback=asked) as client:

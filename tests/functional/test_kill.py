@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from tests.crash.documents import OBJECT, described, reading
@@ -47,7 +48,7 @@ def requests_after(harbour: HarbourApi, moment: float) -> list[dict[str, Any]]:
 def test_it_cuts_the_calls_of_all_processes_and_refuses_new_ones_until_a_person_lifts_it(
     served: Peer, toolwright_home: Home, harbour: HarbourApi
 ) -> None:
-    home = toolwright_home
+    home = replace(toolwright_home, fresh=True)
     with Peer(home, "serve", "--no-control") as other:
         begun = begin_slow(harbour, served, other)
         killed = home.read("kill", "--reason", "a test")
@@ -86,7 +87,7 @@ def assert_it_only_shows(peer: Peer) -> None:
 def test_a_process_that_does_not_answer_is_killed_with_its_sandboxes(
     served: Peer, toolwright_home: Home, harbour: HarbourApi
 ) -> None:
-    home = toolwright_home
+    home = replace(toolwright_home, fresh=True)
     with Peer(home, "serve", "--no-control") as deaf:
         begin_slow(harbour, deaf)
         deaf.process.send_signal(signal.SIGSTOP)

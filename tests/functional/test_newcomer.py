@@ -40,7 +40,7 @@ def home(component: LoadedComponent, tmp_path: Path) -> Home:
         "HOME": str(tmp_path / "person"),
         "PYTHONPATH": str(ROOT),
     }
-    return Home(tmp_path / "home", {**os.environ, **given})
+    return Home(tmp_path / "home", {**os.environ, **given}, fresh=True)
 
 
 def test_a_forge_sets_an_empty_home_up_and_names_the_call_that_answers(

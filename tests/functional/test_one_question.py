@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import pty
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ from orchestrator.settings import Settings, load_settings
 from registry.models import Job
 from registry.needs import HostNeed, OrderNeed
 from registry.store import Store
+from tests.functional.commands import command_server
 from tests.functional.home import ROOT, type_answers
 from tests.granted import PIN, person
 from tests.world.loopback import Answering, served
@@ -132,18 +131,11 @@ def test_a_wrong_pin_allows_nothing_and_the_job_still_waits(
 def test_at_a_terminal_it_is_asked_right_there(
     settings: Settings, any_engine: str, document: Path, answer: str, state: str
 ) -> None:
-    words = [sys.executable, "-m", "orchestrator", "forge", "things", "--source", str(document)]
+    words = ["forge", "things", "--source", str(document), "--engine", any_engine]
     environment = {**os.environ, "TOOLWRIGHT_HOME": str(settings.home), "PYTHONPATH": str(ROOT)}
     parent, child = pty.openpty()
     typed = [(b"[y/N]", answer), *([(b"PIN", PIN)] if answer == "y" else [])]
-    with subprocess.Popen(
-        [*words, "--engine", any_engine],
-        stdin=child,
-        stdout=child,
-        stderr=child,
-        env=environment,
-        start_new_session=True,
-    ) as process:
+    with command_server().start(words, environment, child, child, child, True) as process:
         os.close(child)
         seen = type_answers(parent, typed)
         code = process.wait(SECONDS)

@@ -206,7 +206,7 @@ def test_a_forged_server_has_tools_only(home: Home) -> None:
 def test_the_official_suite_passes_what_it_asks_of_prompts_and_resources(
     home: Home, newer: Peer, node_modules: Path, tmp_path: Path
 ) -> None:
-    command = home.command("run", "shelf", "--no-control")
+    command = home.launch("run", "shelf", "--no-control")
     with bridged(command, home.environment) as url:
         for name in SCENARIOS:
             results = conform(url, tmp_path / name, "--scenario", name, "--spec-version", MODERN)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.functional.commands import command_server
 from tests.functional.home import ROOT, SECONDS, Home
 from tests.functional.peer import Peer, text
 from tests.world.harbour import EXAMPLE, HarbourApi
@@ -43,14 +43,9 @@ def called(
         json.dumps({"jsonrpc": "2.0", "id": at, "method": method, "params": params})
         for at, (method, params) in enumerate(asked)
     ]
-    done = subprocess.run(
-        home.command("run", server, *options),
-        env={**home.environment, **environment},
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
+    environment = {**home.environment, **environment}
+    done = command_server().run(
+        ("run", server, *options), environment, SECONDS, "\n".join(lines) + "\n"
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     return answers[-1]["result"] if answers else {}, done.stderr

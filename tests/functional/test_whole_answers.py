@@ -165,7 +165,7 @@ def fronts(any_engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         (place / "exported").mkdir()
         write_exported(bundle, place / "exported")
         directory = ("run", str(place / "things"), "--allow-private", "--allow-writes")
-        bare = _Exported(place, {**os.environ, "PYTHONPATH": str(RUNTIME)})
+        bare = _Exported(place, {**os.environ, "PYTHONPATH": str(RUNTIME)}, fresh=True)
         peers = {
             "serve": stack.enter_context(Peer(home, "serve")),
             "run": stack.enter_context(Peer(home, "run", "things")),

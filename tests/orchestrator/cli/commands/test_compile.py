@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from sandbox.bundle.model import read_bundle
+from tests.functional.commands import command_server
 from tests.world.harbour import HarbourApi, harbour_api
 
 ROOT = Path(__file__).parents[4]
@@ -28,18 +28,12 @@ paths:
 """
 
 
+SECONDS = 300.0
 ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"}
 
 
 def toolwright(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "orchestrator", *map(str, words)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=ENVIRONMENT,
-    )
+    return command_server().run([*map(str, words)], ENVIRONMENT, SECONDS)
 
 
 @pytest.fixture
@@ -123,10 +117,15 @@ class Served:
         The line stays open until all are there: at its end a server gives up what still runs.
         """
         lines = [{"jsonrpc": "2.0", "id": at, **line} for at, line in enumerate(self._lines)]
-        command = [sys.executable, "-m", "orchestrator", *map(str, self._words)]
         with (
             tempfile.TemporaryFile() as told,
-            subprocess.Popen(command, stdin=-1, stdout=-1, stderr=told, env=ENVIRONMENT) as process,
+            command_server().start(
+                [*map(str, self._words)],
+                ENVIRONMENT,
+                subprocess.PIPE,
+                subprocess.PIPE,
+                told.fileno(),
+            ) as process,
         ):
             assert process.stdin is not None
             assert process.stdout is not None
@@ -134,7 +133,8 @@ class Served:
             process.stdin.flush()
             answers = map(json.loads, itertools.islice(process.stdout, len(lines)))
             sent = {answer["id"]: answer for answer in answers}
-            process.communicate(timeout=300)
+            process.stdin.close()
+            process.read_to_end(SECONDS)
             told.seek(0)
             assert b"WITHOUT A SANDBOX" in told.read()
         return [sent[at]["result"] for at in range(1, len(lines))]
