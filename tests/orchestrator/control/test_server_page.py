@@ -18,7 +18,7 @@ from orchestrator.control.arguments import (
 from orchestrator.control.charts import draw_share_curve
 from orchestrator.control.page import render_panels
 from orchestrator.control.rendering import PartRenderer
-from orchestrator.control.rooms.calls import show_refused_host
+from orchestrator.control.rooms.calls import show_refused_host, view_call
 from orchestrator.control.rooms.graph import MAX_DEPTH, compute_depths
 from orchestrator.control.rooms.home import view_day
 from orchestrator.control.rooms.place import Place
@@ -385,3 +385,23 @@ def test_a_call_of_the_form_that_was_refused_a_host_is_answered_with_a_button(st
     html = PartRenderer().render("calls", "refused_host", show_refused_host(call, (), "tried"))
     assert re.search(r'type="button" data-post="/hosts"[^>]* data-host="localhost:9"', html)
     assert show_refused_host(invocation("c2", "upstream"), (), "tried") is None
+
+
+def test_figures_of_calls_say_which_of_them_count(store: Store) -> None:
+    store.servers.publish(entry(), (), now=1.0)
+    store.calls.record(invocation("c0"), 1.0)
+    for number in (1, 2):
+        store.calls.record(invocation(f"c{number}", "arguments"), 1.0)
+    server = render_panels(store, Place("servers", "dns"))
+    assert "3: 1 right, 0 wrong, 2 that do not count" in server["trust"]
+    tool = render_panels(store, Place("servers", "dns", {"tool": "list_zones"}))["tool"]
+    assert "3, 100% right of the last 1 that count" in tool
+    assert "mistakes and outages do not count" in tool
+    assert "also by callers" in render_panels(store, Place())["day"]
+
+
+def test_a_call_of_a_destructive_tool_says_so(store: Store) -> None:
+    destructive = replace(tool("create_zone", access="write"), destructive=True)
+    store.servers.publish(entry("dns", 1, destructive), (), now=1.0)
+    store.calls.record(invocation("c1", tool="create_zone", access="write"), 1.0)
+    assert view_call(store, "c1").access == "destructive"
