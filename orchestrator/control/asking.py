@@ -14,7 +14,7 @@ from registry.models import RegisteredTool
 from registry.store import Store
 from registry.trust import Standing, is_write_exempt
 
-READS_AT_ONCE = "A read is called at once, through the same gate as any call."
+READS_AT_ONCE = "A read is called at once, unless its server is stopped or everything is frozen."
 READ_ASKS = "not for a read, unless its server is only on trial (“experimental”)"
 WAITS = "Nothing is sent: the exact request is shown under Approvals, where you decide it."
 BY_RULE = "A rule of yours may send it at once; else it is shown under Approvals."

@@ -364,6 +364,27 @@ function collect(form, pressed) {
   return body;
 }
 
+// What is wrong with a field stands at the field, and the first of them gets the cursor.
+function markFields(form, problems) {
+  for (const each of form.querySelectorAll(".problem")) each.remove();
+  for (const each of form.querySelectorAll("[aria-invalid]")) each.removeAttribute("aria-invalid");
+  const marked = [];
+  for (const [name, reason] of Object.entries(problems)) {
+    const input = listInputs(form).find((each) => (each.dataset.field || each.name) === name);
+    if (!input) continue;
+    const note = document.createElement("small");
+    note.className = "problem";
+    note.textContent = reason;
+    input.after(note);
+    input.setAttribute("aria-invalid", "true");
+    const folded = input.closest("details:not([open])");
+    if (folded) folded.open = true;
+    marked.push(input);
+  }
+  marked[0]?.focus();
+  return marked.length > 0 && marked.length === Object.keys(problems).length;
+}
+
 function answer(output, said) {
   const told = document.createElement("p");
   told.textContent = said.error || said.told || "Done.";
@@ -418,7 +439,10 @@ document.addEventListener("submit", async (event) => {
     // A secret is sent once and kept nowhere on the page.
     for (const input of form.querySelectorAll("[data-once]")) input.value = "";
     const said = await post(form.dataset.post, body, form.dataset.form);
-    answer(output, said);
+    // A PIN is typed for one thing that is done; a wrong field is no reason to type it again.
+    if (form.dataset.pin !== undefined && !said.problems) byId("pin").value = "";
+    const isMarked = markFields(form, said.problems || {});
+    answer(output, isMarked ? { error: "Nothing was done. Look at the marked fields." } : said);
     if (!said.error && form.dataset.clear !== undefined) clear(form);
     // What was changed is shown anew, sooner or later, maybe without this form.
     const stays = said.error || said.html || said.link;

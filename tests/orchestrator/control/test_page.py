@@ -297,7 +297,10 @@ def test_forms_say_what_is_wrong_keep_what_is_typed_and_forget_a_secret(
     field = form.locator("[data-field=page]")
     field.fill("three")
     form.get_by_role("button", name="Call it").click()
-    expect(form.locator("output")).to_contain_text("page: 'three' is no integer")
+    expect(form.locator("output")).to_contain_text("Nothing was done")
+    label = form.locator("label:has([data-field=page])")
+    expect(label.locator(".problem")).to_have_text("'three' is no integer")
+    expect(field).to_be_focused()
     expect(field).to_have_value("three")
     assert len(store.calls.find("dns")) == 9
     enter(page, "/rooms/sources")

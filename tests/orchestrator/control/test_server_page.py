@@ -30,6 +30,7 @@ from orchestrator.control.rooms.server_versions import (
     iterate_differences,
 )
 from orchestrator.control.trying import describe_answer, read_arguments
+from orchestrator.errors import FormInvalid
 from orchestrator.settings import Settings
 from registry.calls.invocations import CallOutcome
 from registry.servers.entries import StateChange
@@ -91,12 +92,12 @@ def test_a_strange_schema_makes_a_form_all_the_same(schema: object) -> None:
 
 
 def test_all_arguments_can_be_given_as_one_object_and_nothing_else() -> None:
-    assert read_arguments(SCHEMA, {"whole": ' {"page": 1}', "fields": {"name": "x"}}) == (
-        {"page": 1},
-        "",
-    )
+    given = {"whole": ' {"page": 1}', "fields": {"name": "x"}}
+    assert read_arguments(SCHEMA, given) == {"page": 1}
     for body in ({"whole": "[1]"}, {"whole": "{"}, {"fields": [1]}):
-        assert read_arguments(SCHEMA, body)[1].startswith("The arguments are no JSON object")
+        with pytest.raises(FormInvalid) as caught:
+            read_arguments(SCHEMA, body)
+        assert caught.value.problems["whole"].startswith("The arguments are no JSON object")
 
 
 PLANT = {
@@ -284,14 +285,29 @@ def test_the_curve_is_the_share_of_right_calls_among_the_last_fifty() -> None:
     [
         (0, ()),
         (1, ()),
-        (2, (0.0, 1.0)),
-        (4, (0.0, 1.0, 2.0, 3.0)),
-        (101, (0.0, 25.0, 50.0, 75.0, 100.0)),
+        (2, (0.0, 60.0)),
+        (4, (0.0, 60.0, 120.0, 180.0)),
+        (101, (0.0, 1500.0, 3000.0, 4500.0, 6000.0)),
     ],
 )
 def test_below_a_curve_stand_the_times_of_its_calls(count: int, times: tuple[float, ...]) -> None:
-    moments = [float(number) for number in range(count)]
+    moments = [60.0 * number for number in range(count)]
     assert draw_share_curve([1.0] * count, (), (), (), "", moments).times == times
+
+
+@pytest.mark.parametrize(
+    ("moments", "times"),
+    [
+        ((0.0, 20.0, 59.0), ()),
+        ((0.0, 5.0, 10.0, 61.0), (0.0, 61.0)),
+        ((0.0, 1.0, 60.0, 61.0, 120.0), (0.0, 60.0, 120.0)),
+    ],
+)
+def test_no_time_stands_twice_below_a_curve(
+    moments: tuple[float, ...], times: tuple[float, ...]
+) -> None:
+    curve = draw_share_curve([1.0] * len(moments), (), (), (), "", moments)
+    assert curve.times == times
 
 
 def test_below_the_calls_by_the_hour_stand_hours(store: Store) -> None:
