@@ -363,6 +363,7 @@ class LoginInAddress(OrchestratorError):
     """An address holds a user or password, with which it would be stored."""
 
     def __init__(self, name: str) -> None:
+        self.name = name
         super().__init__(
             f"the address in `{name}` holds a user name or password, and it would be stored with "
             "it. Nothing was stored. Take it out of the address and keep it in the vault "
@@ -370,6 +371,14 @@ class LoginInAddress(OrchestratorError):
             "asks for it, `toolwright source add URL --header Authorization=@NAME` where its "
             "description does."
         )
+
+
+class FormInvalid(OrchestratorError):
+    """What was typed into fields of a form is no value of theirs: a reason by each field's name."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        self.problems = dict(problems)
+        super().__init__("; ".join(f"{name[:80]}: {why}" for name, why in problems.items()))
 
 
 class SecretInTask(OrchestratorError):

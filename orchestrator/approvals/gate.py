@@ -113,6 +113,36 @@ def is_exempt(server: Standing, write: WriteFacts) -> bool:
     return is_write_exempt(server, write.operation) and write.vouched >= EXEMPT_SUCCESSES
 
 
+def describe_asking(
+    server: Standing,
+    operation: Standing,
+    *,
+    destructive: bool = False,
+    erases: bool = False,
+    rules: int = 0,
+) -> str:
+    """When `judge_call` has a person asked about a write of an active server, in words, and what is
+    missing until it asks no more; `rules` are the standing ones. What is destructive is exempt as
+    any other write is.
+    """
+    if erases:
+        told = "each time: it deletes something, and no rule can allow that"
+    elif rules:
+        allowed = "a rule of yours allows" if rules == 1 else f"your {rules} rules allow"
+        told = f"each time, but for what {allowed}"
+    elif destructive:
+        told = "each time, as long as no rule of yours allows it: it can destroy what it writes to"
+    else:
+        told = "each time"
+    if is_write_exempt(server, operation):
+        return f"{told}, until you have approved {EXEMPT_SUCCESSES} calls of it one by one"
+    done = min(operation.version_successes, EXEMPT_SUCCESSES)
+    return (
+        f"{told}, until the server is trusted and {EXEMPT_SUCCESSES} calls of this tool "
+        f"that you approved succeeded ({done} so far)"
+    )
+
+
 def find_matching_rule(write: WriteFacts) -> ApprovalRule | None:
     """The first live rule that covers this call. No rule covers a call that deletes something."""
     if write.erases:

@@ -81,7 +81,7 @@ def render_head(approval: Approval) -> list[str]:
     origin = parse_origin(approval.wire.url)
     return [
         f"{escape_line(approval.entry)}.{escape_line(approval.tool)}, version {approval.version}",
-        *_render_steps(approval),
+        *render_steps(approval),
         *([f"to {escape_line(str(origin))}"] if origin else []),
         f"until {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(approval.expires))}",
         f"{escape_line(approval.wire.method)} {escape_line(approval.wire.url)}",
@@ -115,7 +115,8 @@ def render_glance(approval: Approval) -> str:
     return f"{head[:MAX_GLANCE]}\n\n{shown}\n[{cut}, so it cannot be approved here: {way}]"
 
 
-def _render_steps(approval: Approval) -> Iterator[str]:
+def render_steps(approval: Approval) -> Iterator[str]:
+    """The files and the tools that send a request, those that they may call, and their accounts."""
     outer, *inner = approval.steps or (None,)
     if outer is not None:
         yield f"files {outer.digest[:16]}"
@@ -151,6 +152,11 @@ def _render_rest(approval: Approval) -> Iterator[str]:
     arguments = json.dumps(dict(approval.arguments), ensure_ascii=False)
     if approval.wire.body.decode("utf-8", "replace") != arguments:
         yield f"arguments {escape_line(arguments)}"
+    yield from render_claims(approval)
+
+
+def render_claims(approval: Approval) -> Iterator[str]:
+    """What the client says of its call."""
     for label, said in (
         ("task", approval.task),
         ("why", approval.reason),

@@ -22,7 +22,7 @@ from orchestrator.control.middleware import read_body
 from orchestrator.control.rooms.fields import FormField, build_field
 from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.control.values import ShownData, show_data
-from orchestrator.errors import OrchestratorError
+from orchestrator.errors import FormInvalid, OrchestratorError
 from orchestrator.job_requests import check_address
 from orchestrator.results.references import has_references
 from registry.errors import RowNotFound
@@ -176,7 +176,7 @@ def _read_arguments(question: Mapping[str, Any], fields: Any) -> dict[str, Any]:
     shown = question["shown"]
     values, problems = read_fields(_build_schema(shown), fields)
     if problems:
-        raise OrchestratorError("; ".join(f"{each.where[:80]}: {each.reason}" for each in problems))
+        raise FormInvalid({each.where: each.reason for each in problems})
     arguments = nest_values(values)
     if has_references(arguments):
         raise OrchestratorError("type the value itself and no reference to an earlier result.")
@@ -248,12 +248,15 @@ def _show_choice(question: Mapping[str, Any]) -> ToolChoice:
 
 def _show_plan(question: Mapping[str, Any]) -> ShownPlan:
     steps = [each for each in question["shown"].get("steps") or () if isinstance(each, Mapping)]
+    numbers = {str(step.get("id")): f"step {number}" for number, step in enumerate(steps, 1)}
     return ShownPlan(
         tuple(
             PlannedStep(
                 cut_text(str(step.get("task", ""))),
                 cut_text(str(step["tool"]) if step.get("tool") else ""),
-                cut_text(", ".join(map(str, step.get("after") or ()))),
+                cut_text(
+                    ", ".join(numbers.get(each, each) for each in map(str, step.get("after") or ()))
+                ),
             )
             for step in steps[:MAX_CHOICES]
         )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orchestrator.approvals.gate import is_erasing
+from orchestrator.approvals.gate import describe_asking, is_erasing
 from registry.approvals.rules import ApprovalRule
 from registry.models import RegisteredTool
 from registry.store import Store
-from registry.trust import EXEMPT_SUCCESSES, Standing, is_write_exempt
+from registry.trust import Standing, is_write_exempt
 
-READS_AT_ONCE = "A read is called at once, through the same gate as any call."
+READS_AT_ONCE = "A read is called at once, unless its server is stopped or everything is frozen."
+READ_ASKS = "not for a read, unless its server is only on trial (“experimental”)"
 WAITS = "Nothing is sent: the exact request is shown under Approvals, where you decide it."
 BY_RULE = "A rule of yours may send it at once; else it is shown under Approvals."
 MAY_BE_SENT = (
@@ -65,26 +66,13 @@ def read_asking(store: Store, server: str, tool: RegisteredTool, now: float) -> 
 def explain_asking(facts: AskingFacts) -> str:
     """When a person is asked, and what is missing until they are not."""
     if facts.tool.access == "read":
-        return "only while the server is experimental"
-    if facts.erases:
-        told = "each time: it deletes something, and no rule can allow that"
-    elif facts.rules:
-        count = len(facts.rules)
-        told = (
-            f"each time, but for what your {count} rules allow"
-            if count > 1
-            else ("each time, but for what a rule of yours allows")
-        )
-    elif facts.tool.destructive:
-        told = "each time, as long as no rule of yours allows it: it can destroy what it writes to"
-    else:
-        told = "each time"
-    if is_write_exempt(facts.server, facts.operation):
-        return f"{told}, until you have approved {EXEMPT_SUCCESSES} calls of it one by one"
-    done = min(facts.operation.version_successes, EXEMPT_SUCCESSES)
-    return (
-        f"{told}, until the server is trusted and {EXEMPT_SUCCESSES} calls of this tool "
-        f"that you approved succeeded ({done} so far)"
+        return READ_ASKS
+    return describe_asking(
+        facts.server,
+        facts.operation,
+        destructive=facts.tool.destructive,
+        erases=facts.erases,
+        rules=len(facts.rules),
     )
 
 

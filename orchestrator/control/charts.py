@@ -88,12 +88,15 @@ def draw_share_curve(
 
 
 def _choose_moments(moments: Sequence[float]) -> tuple[float, ...]:
-    """The moments at the ends of equal parts of them all."""
+    """The moments at the ends of equal parts of them all: of so many that each stands in another
+    minute, as they are shown; none where they all stand in one.
+    """
     last = len(moments) - 1
-    parts = min(PARTS, last)
-    if parts < 1:
-        return ()
-    return tuple(moments[round(part * last / parts)] for part in range(parts + 1))
+    for parts in range(min(PARTS, last), 0, -1):
+        chosen = tuple(moments[round(part * last / parts)] for part in range(parts + 1))
+        if len({each // 60 for each in chosen}) == len(chosen):
+            return chosen
+    return ()
 
 
 def _place_share(share: float) -> float:

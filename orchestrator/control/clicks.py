@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.control.texts import ShownText, cut_text
+from orchestrator.errors import LoginInAddress
 
 MAX_COMMAND = 400
 MAX_SOURCE = 2_000
@@ -20,6 +21,8 @@ _COMMAND = re.compile(
     rf"(?:(?P<run>[Rr])un )?`toolwright (?P<words>[^`]{{1,{MAX_COMMAND}}})`"
     "(?: or the control page)?"
 )
+_BARE_ALLOW = re.compile(r"(?<!`)\btoolwright allow [0-9a-f]+\b(?: \(or toolwright [^()]*\))?")
+"""How messages of waiting jobs end, without quotes."""
 _FORGE = ": toolwright forge "
 _PLACES = {
     "source allow": "“Allow a host” under Sources & secrets",
@@ -38,6 +41,12 @@ _PLACES = {
     "do": "the room Ask",
 }
 """By the first words of a command. What is not here is done at the terminal alone."""
+LOGIN_IN_ADDRESS = (
+    "The address holds a user name or password, and it would be stored with it. Nothing was "
+    "stored. Take it out of the address. Where the API asks for it, its server asks for it under "
+    "Sources & secrets, “Secrets”, once it is made. Where its description does, keep it there as a "
+    "secret of sources, and name it under “Add a source” for the header Authorization."
+)
 _NAMED = frozenset({"source allow", "secret set"})
 """Those of which the next word is what the person types there."""
 
@@ -52,7 +61,12 @@ class SuggestedService:
 
 def name_clicks(text: str) -> str:
     """A text with the places of the page instead of the commands of the terminal that it quotes."""
-    return _COMMAND.sub(_name_place, text)
+    return _BARE_ALLOW.sub(_PLACES["allow"], _COMMAND.sub(_name_place, text))
+
+
+def name_clicks_of(error: Exception) -> str:
+    """What an error says to who sees it on the page."""
+    return LOGIN_IN_ADDRESS if isinstance(error, LoginInAddress) else name_clicks(str(error))
 
 
 def name_clicks_in(result: Mapping[str, Any], first: int = 0) -> dict[str, Any]:

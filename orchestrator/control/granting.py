@@ -28,7 +28,7 @@ from orchestrator.approvals.granting import (
 from orchestrator.approvals.secrets import hash_uses, remove_secret, store_secret
 from orchestrator.approvals.signing_key import open_key, sign_audit
 from orchestrator.control.middleware import read_body
-from orchestrator.errors import OrchestratorError
+from orchestrator.errors import FormInvalid, OrchestratorError
 from orchestrator.settings import Settings
 from registry.models import DocumentationSource, GrantKind
 from registry.secrets.signing import Signer
@@ -96,13 +96,17 @@ class GrantDesk:
     def _add_source(self, body: Mapping[str, Any], signer: Signer) -> str:
         url, header, secret = (str(body.get(each) or "") for each in ("url", "header", "secret"))
         if len(url) > MAX_URL:
-            raise OrchestratorError(f"the URL is longer than {MAX_URL} characters.")
+            raise FormInvalid({"url": f"it is longer than {MAX_URL} characters."})
         if bool(header) != bool(secret):
-            raise OrchestratorError("a header and the name of its secret belong together.")
-        if header and not (HEADER.match(header) and NAME.match(secret)):
-            raise OrchestratorError(f"{header[:40]!r} or {secret[:40]!r} is no name of its kind.")
+            lacking = "secret" if header else "header"
+            raise FormInvalid({lacking: "a header and the name of its secret belong together."})
+        if header and not HEADER.match(header):
+            raise FormInvalid({"header": f"{header[:40]!r} is no name of a header."})
+        if header and not NAME.match(secret):
+            raise FormInvalid({"secret": f"{secret[:40]!r} is no name of a secret."})
         if secret and open_vault(self.settings).get(SOURCES, secret) is None:
-            raise OrchestratorError(f"there is no secret {secret} of sources; set it below first.")
+            lacking = f"there is no secret {secret} of sources; set it below first."
+            raise FormInvalid({"secret": lacking})
         source = DocumentationSource(url, header, secret)
         add_source(self.store.grants, source, "page", signer)
         return f"{url} is a source; its host may be talked to."
@@ -111,7 +115,7 @@ class GrantDesk:
         server, name = str(body.get("server") or ""), str(body.get("name") or "")
         value = body.get("value")
         if not NAME.match(name) or not isinstance(value, str):
-            raise OrchestratorError("a secret has a name of letters, digits, '_', '.' and '-'.")
+            raise FormInvalid({"name": "a name has letters, digits, '_', '.' and '-'."})
         uses: tuple[SecretUse, ...] = ()
         if server != SOURCES:
             shelf = Bundles(self.settings.home, self.store.servers)

@@ -30,10 +30,28 @@ def _build_environment() -> Environment:
     environment.filters["date"] = format_date
     environment.filters["clock"] = format_clock
     environment.filters["class_name"] = name_class
+    environment.filters["explain_word"] = explain_word
     environment.filters["name_clicks"] = name_clicks
     # Of pages that have no parts.
     environment.globals.update(sign=None, title="", plain=None)
     return environment
+
+
+def explain_word(word: str) -> str:
+    """A word of ours with a plain one beside it, where newcomers do not know it."""
+    return f"{word} ({WORDS[word]})" if word in WORDS else word
+
+
+WORDS: Mapping[str, str] = {
+    "probationary": "new",
+    "degraded": "fails often",
+    "quarantined": "stopped",
+    "experimental": "on trial",
+    "resident": "in the background",
+    "serve": "for a client",
+    "work": "does jobs",
+    "control": "this page",
+}
 
 
 def name_class(word: str) -> str:

@@ -15,7 +15,7 @@ from orchestrator.control.answering import ShownQuestion, show_question
 from orchestrator.control.clicks import SuggestedService, name_clicks_in, split_services
 from orchestrator.control.rooms.approvals import ShownNeed, show_need
 from orchestrator.control.rooms.calls import RefusedHost, show_refused_host
-from orchestrator.control.rooms.jobs import ShownState, show_state
+from orchestrator.control.rooms.jobs import ShownState, describe_standing, show_state
 from orchestrator.control.rooms.place import Place, build_address
 from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.control.values import ShownAnswer, show_answer, show_compact
@@ -35,6 +35,8 @@ MAX_COMMAND = 2_000
 ANSWER_LETTERS = 4_000
 UNANSWERED = "It asked something and ended before it was answered. Do it again to answer."
 CANCELLED = "It was cancelled."
+NOT_DONE = "not done"
+THE_REST = "what was left after the write that you decided"
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,14 @@ class RunEnd:
 
 @dataclass(frozen=True)
 class ShownRun:
-    """A run. `facts` are its time and its cost; `events` say how far it came where no step does;
-    `commands` do at the terminal what it did.
+    """A run. `part` says which part of the task it does where another run did the one before, ""
+    for all of it. `facts` are its time and its cost; `events` say how far it came where no step
+    does; `commands` do at the terminal what it did.
     """
 
     id: str
     task: ShownText
+    part: str
     state: ShownState
     created: float
     facts: str
@@ -132,6 +136,7 @@ def _show_run(
     return ShownRun(
         job.id,
         cut_text(str(job.request.get("task") or "")),
+        THE_REST if job.request.get("continues") else "",
         show_state(job),
         job.created,
         f"{took}{f', cost {cost:.4f}' if cost else ''}",
@@ -146,7 +151,7 @@ def _show_run(
 
 def _list_steps(job: Job) -> tuple[RunStep, ...]:
     """The calls that were made, which say how it was done."""
-    return tuple(map(_show_step, iterate_steps(job)))
+    return tuple(_show_step(step, job.state in ENDED_JOBS) for step in iterate_steps(job))
 
 
 def iterate_steps(job: Job) -> Iterator[Mapping[str, Any]]:
@@ -182,7 +187,7 @@ def _list_events(job: Job) -> tuple[RunEvent, ...]:
     )
 
 
-def _show_step(step: Mapping[str, Any]) -> RunStep:
+def _show_step(step: Mapping[str, Any], has_ended: bool) -> RunStep:
     took, tool, state = step.get("milliseconds"), str(step["tool"]), str(step.get("state", ""))
     given, call = step.get("arguments") or {}, str(step.get("call") or "")
     server, _, name = tool.partition(".")
@@ -191,10 +196,17 @@ def _show_step(step: Mapping[str, Any]) -> RunStep:
         cut_text(tool),
         Place("servers", server, {"tool": name}).build_address(),
         show_compact(given, ARGUMENTS) if given else cut_text(""),
-        ShownState(cut_text(name_step(state), MAX_STATE), state) if state else None,
+        _show_step_state(state, has_ended),
         f", {took:.0f} ms" if isinstance(took, int | float) and took else "",
         build_address("calls", call) if call else "",
     )
+
+
+def _show_step_state(state: str, has_ended: bool) -> ShownState | None:
+    """How a step stands; nothing waits in a run that has ended but what a person decides."""
+    if has_ended and state == "waiting":
+        return ShownState(NOT_DONE)
+    return ShownState(cut_text(name_step(state), MAX_STATE), state) if state else None
 
 
 def _show_end(job: Job, store: Store) -> RunEnd:
@@ -217,9 +229,10 @@ def _show_standing(job: Job) -> RunEnd:
     """How a run stands that came to nothing yet, or never did."""
     if job.state == "cancelled":
         return RunEnd(told=CANCELLED)
-    need = show_need(job) if job.state not in ENDED_JOBS else None
+    need = show_need(job) if job.state == "waiting" else None
     # What is needed stands with its button, without the command that allows it.
-    return RunEnd(told=cut_text(job.message if need is None else ""), need=need)
+    told = describe_standing(job) if need is None else ""
+    return RunEnd(told=cut_text(told), need=need)
 
 
 def _name_clicks(told: dict[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, open_key, sign_audit
 from orchestrator.control.access import COOKIE, ControlAccess, Refusal
 from orchestrator.control.answering import AnswerDesk
+from orchestrator.control.clicks import name_clicks_of
 from orchestrator.control.console import MAX_WAIT_SECONDS, PageConsole, parse_number
 from orchestrator.control.granting import GrantDesk
 from orchestrator.control.link_pages import LinkPages
@@ -55,7 +56,7 @@ from orchestrator.control.plain import WAIT_SECONDS, Act, PlainPage
 from orchestrator.control.rendering import render_template
 from orchestrator.control.rooms.place import parse_place
 from orchestrator.control.trying import ToolTrial
-from orchestrator.errors import OrchestratorError
+from orchestrator.errors import FormInvalid, LoginInAddress, OrchestratorError
 from orchestrator.processes.kill import KillReport, freeze_everything, kill_until_gone
 from orchestrator.settings import Settings
 from registry.audit.heads import HeadSigner
@@ -280,11 +281,16 @@ class ControlPlane:
             except RowNotFound as error:
                 return JSONResponse({"error": str(error)}, 404)
             except OrchestratorError as error:
-                return JSONResponse({"error": str(error)}, 400)
+                problems = find_problems(error)
+                more = {"problems": problems} if problems else {}
+                return JSONResponse({"error": self._tell_error(error, request), **more}, 400)
             except RegistryError as error:
                 return JSONResponse({"error": str(error)}, 500)
 
         return guarded
+
+    def _tell_error(self, error: OrchestratorError, request: Request) -> str:
+        return str(error) if self._access.has_token(request) else name_clicks_of(error)
 
     def _guard_view(self, endpoint: Endpoint) -> Endpoint:
         @wraps(endpoint)
@@ -476,6 +482,13 @@ class ControlPlane:
         )
         whole = broken is None and not differences
         return JSONResponse({"whole": whole, "told": " ".join((told, *differences))[:2000]})
+
+
+def find_problems(error: OrchestratorError) -> dict[str, str]:
+    """What an error says of fields of the form that was sent, by their names."""
+    if isinstance(error, LoginInAddress):
+        return {error.name.lower(): name_clicks_of(error)}
+    return error.problems if isinstance(error, FormInvalid) else {}
 
 
 def render_killed(killed: KillReport) -> str:

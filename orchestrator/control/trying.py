@@ -21,7 +21,7 @@ from orchestrator.control.rooms.calls import show_refused_host
 from orchestrator.control.rooms.place import build_address
 from orchestrator.control.texts import MAX_VALUE
 from orchestrator.control.values import show_answer
-from orchestrator.errors import UnknownTool
+from orchestrator.errors import FormInvalid, UnknownTool
 from orchestrator.settings import Settings
 from registry.errors import RowNotFound
 from registry.store import Store
@@ -55,9 +55,7 @@ class ToolTrial:
             tool = entry.get_tool(name)
         except KeyError:
             raise UnknownTool(f"{server}.{name}") from None
-        arguments, problem = read_arguments(tool.definition.get("inputSchema"), body)
-        if problem:
-            return JSONResponse({"error": problem}, 400)
+        arguments = read_arguments(tool.definition.get("inputSchema"), body)
         if self.running >= MAX_RUNNING:
             return JSONResponse({"error": "too many calls run from this page; wait for one"}, 429)
         self.running += 1
@@ -87,19 +85,23 @@ class ToolTrial:
         return run_command(self.settings, *words, seconds=SECONDS, told=told)
 
 
-def read_arguments(schema: Any, body: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """The arguments of a form, and what is the matter with them in words."""
+def read_arguments(schema: Any, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a form. Raises FormInvalid."""
     whole, fields = body.get("whole", ""), body.get("fields", {})
     if isinstance(whole, str) and whole.strip():
         try:
             value = json.loads(whole)
         except (ValueError, RecursionError):
-            return {}, OBJECT
-        return (value, "") if isinstance(value, dict) else ({}, OBJECT)
+            raise FormInvalid({"whole": OBJECT}) from None
+        if not isinstance(value, dict):
+            raise FormInvalid({"whole": OBJECT})
+        return value
     if not isinstance(fields, dict):
-        return {}, OBJECT
+        raise FormInvalid({"whole": OBJECT})
     values, problems = read_opened(schema, fields)
-    return values, "; ".join(f"{each.where[:80]}: {each.reason}" for each in problems)
+    if problems:
+        raise FormInvalid({each.where: each.reason for each in problems})
+    return values
 
 
 def describe_answer(said: Mapping[str, Any]) -> dict[str, Any]:

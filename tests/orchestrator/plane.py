@@ -29,11 +29,13 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 @dataclass
 class Plane:
     """A control plane that listens; `kills` counts how often sandboxes were to be killed, `sent`
-    are the approvals whose writes it had sent: nobody does that here."""
+    are the approvals whose writes it had sent: nobody does that here. While `may_send` is not set
+    they are on their way."""
 
     url: str = ""
     kills: list[float] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
+    may_send: threading.Event = field(default_factory=threading.Event)
 
     def ask(self, method: str, path: str, **more: object) -> httpx.Response:
         """By default with the token; `headers` replace it."""
@@ -45,6 +47,7 @@ class Plane:
 @pytest.fixture
 def plane(settings: Settings, store: Store) -> Iterator[Plane]:
     here = Plane()
+    here.may_send.set()
 
     def kill_sandboxes() -> int:
         here.kills.append(time.time())
@@ -52,6 +55,7 @@ def plane(settings: Settings, store: Store) -> Iterator[Plane]:
 
     def send(approval: str) -> Sending:
         here.sent.append(approval)
+        here.may_send.wait(60)
         return Sending(frozen=True)
 
     control = ControlPlane(settings, store, TOKEN, kill_sandboxes, send=send)

@@ -98,10 +98,119 @@ function show(name, html) {
   const part = byId(name);
   if (!part) return;
   const kept = remember(part);
+  const before = listCards(part);
+  const isWatched = part.matches(":hover");
   part.innerHTML = html;
+  arrange(part, before, isWatched);
   restore(part, kept);
+  lockDecisions();
   tick();
 }
+
+const listCards = (part) => [...part.querySelectorAll("[data-card]")];
+// What went wrong with a decision, by the card that still waits.
+const refusals = new Map();
+let isDeciding = false;
+
+// No card slides under a pointer that is about to click: those that were shown keep their order, new
+// ones come below, and one that was decided here stays until the person hides it or leaves. One that
+// ended elsewhere stays while the pointer is over the list.
+function arrange(part, before, isWatched) {
+  const list = part.querySelector("[data-cards]");
+  if (!list) return;
+  const fresh = new Map(listCards(part).map((each) => [each.dataset.card, each]));
+  const placed = [];
+  for (const card of before) {
+    const now = fresh.get(card.dataset.card);
+    fresh.delete(card.dataset.card);
+    const isSame = !now || now.dataset.about === card.dataset.about;
+    if (!now && isWatched && !card.dataset.state) {
+      mark(card, "gone", "It does not wait any more: it was decided elsewhere or its time is over.");
+    }
+    const stays = card.dataset.state && isSame && (now || isWatched || card.dataset.state !== "gone");
+    if (stays) placed.push(card);
+    else if (now) placed.push(now);
+  }
+  list.replaceChildren(...placed, ...fresh.values());
+  for (const card of listCards(list)) {
+    const refusal = refusals.get(card.dataset.card);
+    if (refusal && !card.dataset.state) sayOn(card, refusal, "bad");
+  }
+}
+
+function sayOn(card, text, kind) {
+  const output = card.querySelector(".outcome");
+  output.textContent = text;
+  output.className = `outcome ${kind}`;
+}
+
+// Instead of its buttons a card says how it stands, in the same place and as high.
+function mark(card, state, text, kind = "") {
+  const decide = card.querySelector(".decide");
+  if (decide && !card.dataset.state) decide.style.minHeight = `${decide.offsetHeight}px`;
+  card.dataset.state = state;
+  sayOn(card, text, kind);
+  if (state !== "decided") return;
+  const hide = document.createElement("button");
+  hide.type = "button";
+  hide.className = "quiet small hide";
+  hide.dataset.hide = "";
+  hide.textContent = "Hide";
+  card.querySelector(".outcome").append(" ", hide);
+}
+
+function unmark(card, text) {
+  delete card.dataset.state;
+  card.querySelector(".decide")?.style.removeProperty("min-height");
+  refusals.set(card.dataset.card, text);
+  sayOn(card, text, "bad");
+}
+
+// One decision at a time.
+function lockDecisions() {
+  for (const button of document.querySelectorAll("[data-card] button[data-post]")) {
+    button.disabled = isDeciding;
+  }
+}
+
+function renderDecision(card, said) {
+  const told = (said.told || said.state || "done").replace(`${card.dataset.card}: `, "");
+  return told[0].toUpperCase() + told.slice(1) + (/[.!?]$/.test(told) ? "" : ".");
+}
+
+async function decide(card, button, body) {
+  isDeciding = true;
+  refusals.delete(card.dataset.card);
+  mark(card, "sending", body.decision === "reject" ? "Rejecting…" : "Sending…");
+  lockDecisions();
+  try {
+    const said = await post(button.dataset.post, body, button.dataset.form);
+    if (said.error) unmark(card, said.error);
+    else {
+      const isBad = ["failed", "unknown"].includes(said.state);
+      mark(card, "decided", renderDecision(card, said), isBad ? "bad" : "good");
+    }
+  } catch {
+    unmark(card, "The control plane does not answer. Look under Decided whether it was taken.");
+  } finally {
+    isDeciding = false;
+    lockDecisions();
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-hide]");
+  if (!button) return;
+  // The next card comes up under the pointer: without the PIN a second click decides nothing.
+  byId("pin").value = "";
+  button.closest("[data-card]").remove();
+});
+
+document.addEventListener("pointerover", (event) => {
+  for (const card of document.querySelectorAll('[data-state="gone"]')) {
+    if (!card.closest("section").contains(event.target)) card.remove();
+  }
+});
 
 function ago(seconds) {
   const far = Math.abs(seconds);
@@ -214,8 +323,16 @@ document.addEventListener("click", async (event) => {
   for (const name of ["digest", "host", "source"]) {
     if (button.dataset[name]) body[name] = button.dataset[name];
   }
+  const card = button.closest("[data-card]");
+  if (card && isDeciding) return;
+  // A PIN is typed for one decision.
+  if (button.textContent.includes("(PIN)")) byId("pin").value = "";
+  if (card) {
+    await decide(card, button, body);
+    return;
+  }
   button.disabled = true;
-  tell("…");
+  tell("Sending…");
   try {
     const said = await post(button.dataset.post, body, button.dataset.form);
     tell(said.error || said.told || "Done.", Boolean(said.error));
@@ -245,6 +362,27 @@ function collect(form, pressed) {
   if (Object.keys(fields).length) body.fields = fields;
   if (form.dataset.digest) body.digest = form.dataset.digest;
   return body;
+}
+
+// What is wrong with a field stands at the field, and the first of them gets the cursor.
+function markFields(form, problems) {
+  for (const each of form.querySelectorAll(".problem")) each.remove();
+  for (const each of form.querySelectorAll("[aria-invalid]")) each.removeAttribute("aria-invalid");
+  const marked = [];
+  for (const [name, reason] of Object.entries(problems)) {
+    const input = listInputs(form).find((each) => (each.dataset.field || each.name) === name);
+    if (!input) continue;
+    const note = document.createElement("small");
+    note.className = "problem";
+    note.textContent = reason;
+    input.after(note);
+    input.setAttribute("aria-invalid", "true");
+    const folded = input.closest("details:not([open])");
+    if (folded) folded.open = true;
+    marked.push(input);
+  }
+  marked[0]?.focus();
+  return marked.length > 0 && marked.length === Object.keys(problems).length;
 }
 
 function answer(output, said) {
@@ -296,12 +434,15 @@ document.addEventListener("submit", async (event) => {
   const run = form.closest("details[id]");
   if (run) run.dataset.chosen = "yes";
   output.className = "";
-  output.textContent = "…";
+  output.textContent = "Sending…";
   try {
     // A secret is sent once and kept nowhere on the page.
     for (const input of form.querySelectorAll("[data-once]")) input.value = "";
     const said = await post(form.dataset.post, body, form.dataset.form);
-    answer(output, said);
+    // A PIN is typed for one thing that is done; a wrong field is no reason to type it again.
+    if (form.dataset.pin !== undefined && !said.problems) byId("pin").value = "";
+    const isMarked = markFields(form, said.problems || {});
+    answer(output, isMarked ? { error: "Nothing was done. Look at the marked fields." } : said);
     if (!said.error && form.dataset.clear !== undefined) clear(form);
     // What was changed is shown anew, sooner or later, maybe without this form.
     const stays = said.error || said.html || said.link;
@@ -342,7 +483,7 @@ byId("do")?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = new FormData(event.target);
   const done = byId("done");
-  done.textContent = "…";
+  done.textContent = "Sending…";
   try {
     const body = Object.fromEntries([...form].filter(([, value]) => value));
     if (body.arguments) body.arguments = parseArguments(body.arguments);

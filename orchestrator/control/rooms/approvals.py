@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from orchestrator.approvals.needs import hash_needs, is_allowable, list_need_items, names_file
 from orchestrator.approvals.preview import find_changes
@@ -19,7 +19,9 @@ from orchestrator.approvals.text import (
     escape_line,
     hash_approval,
     is_glanceable,
+    render_claims,
     render_glance,
+    render_steps,
 )
 from orchestrator.control.answering import ShownQuestion, show_question
 from orchestrator.control.rooms.jobs import describe_job, find_jobs
@@ -73,10 +75,15 @@ class WriteSummary:
 
 @dataclass(frozen=True)
 class ShownRequest:
-    """A request in words, where it can be shown whole, and as it is sent: all that is decided."""
+    """A request in words, where it can be shown whole, and as it is sent: all that is decided.
+    `is_whole` says that the words hold all of the body, and `rest` what else they do not.
+    """
 
+    id: str
     summary: WriteSummary | None
     text: str
+    is_whole: bool = False
+    rest: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,12 @@ class WaitingJob:
     told: ShownText
     question: ShownQuestion | None
     need: ShownNeed | None
+
+    @property
+    def about(self) -> str:
+        """What it waits for, told apart from what it waited for before."""
+        question = self.question.question if self.question else ""
+        return f"{question} {self.need.digest if self.need else ''}"
 
 
 @dataclass(frozen=True)
@@ -243,8 +256,87 @@ def list_decisions(approval: Approval) -> tuple[str, ...]:
 
 
 def show_request(approval: Approval) -> ShownRequest:
-    summary = summarize_write(approval) if is_glanceable(approval) else None
-    return ShownRequest(summary, render_glance(approval))
+    if not is_glanceable(approval):
+        return ShownRequest(approval.id, None, render_glance(approval))
+    rest = tuple(_list_rest(approval))
+    text, is_whole = render_glance(approval), shows_whole_body(approval)
+    return ShownRequest(approval.id, summarize_write(approval), text, is_whole, rest)
+
+
+def shows_whole_body(approval: Approval) -> bool:
+    """Whether the table of a request's summary shows all of its body, and its line all of its
+    address. Only a body that is written as Python writes it: another reader of another spelling, or
+    of a name that comes twice, may find something else in it.
+    """
+    wire = approval.wire
+    if urlsplit(wire.url).fragment:
+        return False
+    if not wire.body:
+        return True
+    try:
+        value = json.loads(wire.body)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(value, dict) or not _is_written_by_python(wire.body, value):
+        return False
+    changes = find_changes(wire, approval.present) if approval.present else ()
+    if not changes:
+        fields = _list_fields(wire.body)
+        return len(fields) == len(value) and all(_fits(*each) for each in fields)
+    told = {change.where: change.after for change in changes[:MAX_FIELDS]}
+    return all(
+        told.get(f"/{name}") == json.dumps(each, ensure_ascii=False)
+        and _fits(name, told[f"/{name}"])
+        for name, each in value.items()
+    )
+
+
+def _fits(*cells: str) -> bool:
+    return all(len(each) <= MAX_CELL for each in cells)
+
+
+def _is_written_by_python(body: bytes, value: Any) -> bool:
+    return any(
+        body
+        == json.dumps(value, ensure_ascii=ascii, separators=separators).encode("utf-8", "replace")
+        for ascii in (True, False)
+        for separators in ((",", ":"), (", ", ": "))
+    )
+
+
+def _list_rest(approval: Approval) -> Iterator[str]:
+    """What the text of a request says that its summary does not, but for its body."""
+    yield from render_steps(approval)
+    for name, value in approval.wire.headers:
+        yield f"{escape_line(name)}: {escape_line(value)}"
+    arguments = dict(approval.arguments)
+    if not _names_all(approval, arguments):
+        yield f"arguments {escape_line(json.dumps(arguments, ensure_ascii=False))}"
+    shown = "task" if approval.task else "why"
+    yield from (line for line in render_claims(approval) if not line.startswith(f"{shown}: "))
+
+
+def _names_all(approval: Approval, arguments: Any) -> bool:
+    """Whether all values of the arguments stand in the address or in the body of the request."""
+    parts = urlsplit(approval.wire.url)
+    sent = [*parts.path.split("/"), *(value for _, value in parse_qsl(parts.query))]
+    try:
+        body = json.loads(approval.wire.body or b"null")
+    except (ValueError, RecursionError):
+        body = None
+    known = {unquote(each) for each in sent} | set(_list_leaves(body))
+    return all(leaf in known for leaf in _list_leaves(arguments))
+
+
+def _list_leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _list_leaves(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _list_leaves(each)
+    elif value is not None:
+        yield value if isinstance(value, str) else json.dumps(value)
 
 
 def summarize_write(approval: Approval) -> WriteSummary:
@@ -257,7 +349,7 @@ def summarize_write(approval: Approval) -> WriteSummary:
         show_line(VERBS.get(wire.method, "Asks")),
         show_line(wire.method),
         show_line(f"{place.path or '/'}{'?' if place.query else ''}{place.query}"),
-        show_line(place.netloc),
+        show_line(place.netloc if place.scheme == "https" else f"{place.scheme}://{place.netloc}"),
         _show_purpose(approval),
         show_line(approval.tool),
         tuple(
@@ -294,10 +386,17 @@ def _list_fields(body: bytes) -> Sequence[tuple[str, str]]:
         return ()
     if not isinstance(value, dict) or len(value) > MAX_FIELDS:
         return ()
-    return [
-        (name, each if isinstance(each, str) else json.dumps(each, ensure_ascii=False))
-        for name, each in value.items()
-    ]
+    return [(name, _render_field(each)) for name, each in value.items()]
+
+
+def _render_field(value: Any) -> str:
+    """A text as it is, unless it would look like another JSON value, such as `"true"`."""
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from orchestrator.control.values import (
     show_json,
 )
 from registry.calls.invocations import CallQuery
+from registry.errors import RowNotFound
 from registry.health.causes import find_cause, find_refused_host
 from registry.models import Invocation
 from registry.store import Store
@@ -185,6 +186,16 @@ def show_refused_host(call: Invocation, allowed: Collection[str], where: str) ->
     return RefusedHost(host, host in allowed, where) if host else None
 
 
+def _name_access(store: Store, call: Invocation) -> str:
+    """How its tool is called everywhere else, where it is registered as it was called."""
+    try:
+        entry = store.servers.get(call.entry)
+        is_destructive = entry.version == call.version and entry.get_tool(call.tool).destructive
+    except (RowNotFound, KeyError):
+        is_destructive = False
+    return "destructive" if is_destructive else call.access
+
+
 def view_call(store: Store, identity: str, allowed: Collection[str] = ()) -> ShownCall:
     """A call, given the hosts that are `allowed` by now. Raises RowNotFound."""
     call = store.calls.get(identity)
@@ -195,7 +206,7 @@ def view_call(store: Store, identity: str, allowed: Collection[str] = ()) -> Sho
         Place("servers", call.entry, {"tool": call.tool}).build_address(),
         call.version,
         show_outcome(call),
-        cut_text(call.access),
+        cut_text(_name_access(store, call)),
         call.started,
         f"{call.latency_ms:.0f} ms",
         cut_text(call.task),

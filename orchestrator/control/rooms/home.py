@@ -151,10 +151,12 @@ def _list_figures(store: Store, good: int, bad: int) -> Iterator[DayFigure]:
     more = "+" if good + bad >= COUNTED else ""
     calls, place = build_address("calls"), build_address("servers")
     yield DayFigure(f"{good + bad:,}{more}", inflect(good + bad, "call"), calls)
-    yield DayFigure(f"{bad:,}{more}", "failed", f"{calls}?outcome=failed")
+    yield DayFigure(
+        f"{bad:,}{more}", "failed, also by callers' mistakes", f"{calls}?outcome=failed"
+    )
     servers = store.servers.find_summaries()
     trusted = sum(server.standing.level == "trusted" for server in servers)
     held = sum(server.state == "quarantined" for server in servers)
     yield DayFigure(str(len(servers)), inflect(len(servers), "server"), place)
     yield DayFigure(str(trusted), "trusted", place)
-    yield DayFigure(str(held), "quarantined", place)
+    yield DayFigure(str(held), "stopped (quarantined)", place)

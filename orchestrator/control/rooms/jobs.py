@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from orchestrator.approvals.needs import is_allowable
 from orchestrator.approvals.settling import (
     ASKS_YOU,
+    FROZEN,
     SENDING,
     UNSENT,
     WAITS_FOR_YOU,
@@ -17,11 +19,15 @@ from orchestrator.control.rooms.place import build_address
 from orchestrator.control.texts import ShownText, cut_text
 from registry.jobs.jobs import awaits_answer
 from registry.models import ENDED_JOBS, Job, JobState
+from registry.needs import DecisionNeed
 from registry.store import Store
 
 OPEN: tuple[JobState, ...] = ("queued", "running", "waiting")
 ENDED_SHOWN = 20
 EVENTS_SHOWN = 20
+MAX_WAIT = 1_000
+QUEUED = "It waits for a process that takes it up; that takes some seconds."
+UNDECIDED = ("queued", "waiting")
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,9 @@ class ShownEvent:
 
 @dataclass(frozen=True)
 class ShownJob:
-    """A job; one that has not ended is open, so that its stages are seen as they come. `answer` is
-    where it is answered, where it asks, `progress` a share where it is under way.
+    """A job; one that has not ended is open, so that its stages are seen as they come. `waits` says
+    what for, `answer` is where it is answered, where it asks, and `decides` where it is decided
+    what it waits for; `progress` is a share where it is under way.
     """
 
     id: str
@@ -52,8 +59,10 @@ class ShownJob:
     progress: float | None
     created: float
     told: ShownText
+    waits: ShownText
     events: tuple[ShownEvent, ...]
     answer: str
+    decides: str
     has_ended: bool
 
 
@@ -76,16 +85,29 @@ def _view_job(job: Job) -> ShownJob:
         cut_text(job.kind),
         describe_job(job),
         show_state(job),
-        None if ended or asks else job.progress,
+        job.progress if job.state == "running" else None,
         job.created,
         cut_text(job.message if ended and job.state != "cancelled" else ""),
+        cut_text("" if asks or job.state not in UNDECIDED else describe_standing(job), MAX_WAIT),
         tuple(
             ShownEvent(event.time, cut_text(event.stage), cut_text(event.message))
             for event in job.log[-EVENTS_SHOWN:]
         ),
         build_address("ask") if asks else "",
+        build_address("approvals") if not ended and _is_decided_by_person(job) else "",
         ended,
     )
+
+
+def _is_decided_by_person(job: Job) -> bool:
+    return is_allowable(job.needs) or isinstance(job.needs, DecisionNeed)
+
+
+def describe_standing(job: Job) -> str:
+    """What a job that does not run waits for, as the terminal says it."""
+    if job.state == "queued":
+        return FROZEN if job.message == FROZEN else QUEUED
+    return job.message
 
 
 def describe_job(job: Job) -> ShownText:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.control.rooms.place import Place, build_address
@@ -16,6 +17,7 @@ from registry.store import Store
 
 AUDIT_ROWS = 50
 SEARCHED_ROWS = 20_000
+MAX_PAGE = SEARCHED_ROWS // AUDIT_ROWS
 SUBJECT = 40
 MORE = 140
 
@@ -33,6 +35,7 @@ class AuditLine:
     """
 
     time: float
+    label: str
     kind: ShownText
     tool: ShownText
     subject: ShownText
@@ -45,12 +48,15 @@ class AuditLine:
 
 @dataclass(frozen=True)
 class AuditList:
-    """The newest rows in which a text stands: `most` where there may be more of them, else 0;
-    `searched` rows were looked through for a text, 0 where none was wanted.
+    """A page of the rows in which a text stands, newest first; addresses of newer and older ones
+    are "" where there are none. `searched` rows were looked through for a text, 0 where none was
+    wanted.
     """
 
     rows: tuple[AuditLine, ...]
-    most: int
+    page: int
+    newer: str
+    older: str
     searched: int
     is_filtered: bool
 
@@ -60,11 +66,20 @@ def view_audit_filter(place: Place) -> AuditFilter:
 
 
 def view_audit(store: Store, place: Place) -> AuditList:
-    """The newest rows in which a text stands: in arguments, results and requests too."""
+    """One page of the rows in which a text stands: in arguments, results and requests too."""
     wanted = AuditQuery(text=place.get_filter("text"), newest=SEARCHED_ROWS)
-    rows = tuple(map(_show_match, store.audit.search(wanted, AUDIT_ROWS)))
-    most = AUDIT_ROWS if len(rows) >= AUDIT_ROWS else 0
-    return AuditList(rows, most, SEARCHED_ROWS if wanted.text else 0, bool(place.filters))
+    page = min(place.page, MAX_PAGE)
+    found = store.audit.search(wanted, page * AUDIT_ROWS + 1)[(page - 1) * AUDIT_ROWS :]
+    return AuditList(
+        tuple(map(_show_match, found[:AUDIT_ROWS])),
+        page,
+        place.build_address(page=str(page - 1)) if page > 1 else "",
+        place.build_address(page=str(page + 1))
+        if len(found) > AUDIT_ROWS and page < MAX_PAGE
+        else "",
+        SEARCHED_ROWS if wanted.text else 0,
+        bool(place.get_filter("text")),
+    )
 
 
 def _show_match(match: AuditMatch) -> AuditLine:
@@ -73,6 +88,7 @@ def _show_match(match: AuditMatch) -> AuditLine:
     is_call = row.kind == CALL
     return AuditLine(
         row.time,
+        name_kind(row.kind),
         cut_text(row.kind),
         cut_text((tool or row.subject) if is_call else tool),
         cut_text("" if is_call else row.subject, SUBJECT),
@@ -82,6 +98,67 @@ def _show_match(match: AuditMatch) -> AuditLine:
         _show_payload(row.payload),
         row.id,
     )
+
+
+def name_kind(kind: str) -> str:
+    """What a row of a kind says, for who does not know the kinds; "" for one without."""
+    return LABELS.get(kind, "")
+
+
+LABELS: Mapping[str, str] = {
+    "invocation": "a call",
+    "intent": "a call that is about to be made",
+    "call.accounted": "a call that counts for its server's trust",
+    "calls.counted": "calls that count for their servers' trust",
+    "call.lost": "a call whose end nobody saw",
+    "marked_wrong": "a call that a person marked wrong",
+    "publish": "a version of a server was registered",
+    "state": "a server's state changed",
+    "classified": "a person said what an operation does",
+    "freeze": "everything was frozen",
+    "freeze.forged": "the freeze was changed by somebody else",
+    "unfreeze": "the freeze was lifted",
+    "approval.pending": "a write waits for a decision",
+    "approval.approved": "a person approved a write",
+    "approval.rejected": "a person rejected a write",
+    "approval.claimed": "an approved write was taken up",
+    "approval.sending": "an approved write is being sent",
+    "approval.done": "an approved write succeeded",
+    "approval.failed": "an approved write failed",
+    "approval.unknown": "nobody knows whether a write arrived",
+    "approval.expired": "a write waited too long",
+    "approval.forged": "a decision that no person signed",
+    "rule.added": "a standing rule was made",
+    "rule.used": "a standing rule let a write pass",
+    "rule.revoked": "a standing rule was ended",
+    "grant.added": "something was allowed",
+    "grant.removed": "what was allowed is not any more",
+    "source.added": "a source was added",
+    "source.removed": "a source was removed",
+    "secret.set": "a secret was set",
+    "secret.remove": "a secret was deleted",
+    "pin.changed": "the PIN was changed",
+    "pin.refused": "a wrong PIN was typed",
+    "key.made": "the key that signs decisions was made",
+    "key.replaced": "the key that signs decisions was replaced",
+    "job.queued": "a job was begun or goes on",
+    "job.running": "a process took a job up",
+    "job.answered": "a person answered what a job asked",
+    "job.cancelled": "a job was cancelled",
+    "model.asked": "a model was asked",
+    "draft": "code that a model or a client wrote",
+    "draft.judged": "written code was tried",
+    "repair.opened": "the repair of a server began",
+    "check.opened": "a server's own tests are tried again",
+    "cases.pass": "a server's own tests passed",
+    "trial.began": "a new version is on trial",
+    "trial.ended": "the trial of a new version ended",
+    "drift.document": "an API's description changed",
+    "audit.archived": "old rows went into an archive",
+    "recordings.dropped": "old recordings were deleted",
+    "result.kept": "an answer was kept for later steps",
+    "result.used": "a kept answer was used",
+}
 
 
 def _find_end(row: AuditRow) -> str:

@@ -27,13 +27,14 @@ MAX_LINE, MAX_DESCRIPTION = 160, 2000
 
 @dataclass(frozen=True)
 class ToolFigures:
-    """How often a tool was called, and of those calls the share of right ones and how long they
-    took, "" where nothing is known.
+    """How often a tool was called, the share of right ones among the last that count, with how many
+    these are, and how long they took; "" where nothing is known.
     """
 
     calls: str
     right: str
     average: str
+    counted: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _list_figures(standing: Standing | None) -> ToolFigures:
     right = f"{standing.ratio:.0%}" if standing.ratio is not None else ""
     average = standing.average_latency_ms
     took = f"{average:.0f} ms" if average is not None else ""
-    return ToolFigures(str(standing.total), right, took)
+    return ToolFigures(str(standing.total), right, took, standing.window)
 
 
 def _name_kind(tool: RegisteredTool) -> str:

@@ -103,11 +103,20 @@ def view_trust(store: Store, name: str) -> ServerTrust:
             store.calls.find_outcomes(name, LOOKED_AT),
             store.servers.find_state_changes(name, STATES),
         ),
-        f"{standing.total}, {standing.successful} of them right" if standing.total else "none yet",
+        _describe_calls(standing),
         f"{average:.0f} ms on average" if average is not None else "",
         standing.last_failure,
         cut_text(standing.last_failure_reason),
     )
+
+
+def _describe_calls(standing: Standing) -> str:
+    if not standing.total:
+        return "none yet"
+    wrong = max(0, standing.counted - standing.successful)
+    apart = standing.total - standing.counted
+    told = f"{standing.total}: {standing.successful} right, {wrong} wrong"
+    return f"{told}, {apart} that do not count (callers' mistakes, outages)" if apart else told
 
 
 def build_ladder(standing: Standing) -> TrustLadder:

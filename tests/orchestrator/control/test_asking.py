@@ -7,6 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator.approvals.gate import (
+    Allow,
+    Ask,
+    GateQuestion,
+    WriteFacts,
+    describe_asking,
+    judge_call,
+)
 from orchestrator.control.asking import (
     BY_RULE,
     EXEMPT,
@@ -82,3 +90,18 @@ def test_the_notice_of_a_write_that_waits_says_where() -> None:
     said = describe_answer({"content": [], "structuredContent": {"state": "pending"}})
     assert said["told"].endswith("waits for your yes under Approvals.")
     assert said["link"]["href"] == "/rooms/approvals"
+
+
+def test_what_is_said_of_a_destructive_write_is_what_the_gate_does() -> None:
+    standing = compute_standing(
+        TrustRecord(
+            1, 90, 90, 90, window="1" * 50, ladder_successes=90, version_successes=EXEMPT_SUCCESSES
+        )
+    )
+    exempt = WriteFacts(standing, vouched=EXEMPT_SUCCESSES, erases=True)
+    asked = GateQuestion("active", "write", standing, exempt, frozen=False)
+    assert isinstance(judge_call(asked), Allow)
+    said = describe_asking(standing, standing, destructive=True, erases=True)
+    assert f"until you have approved {EXEMPT_SUCCESSES} calls" in said
+    assert isinstance(judge_call(replace(asked, write=replace(exempt, vouched=49))), Ask)
+    assert "until the server is trusted" in describe_asking(NOBODY, NOBODY, destructive=True)

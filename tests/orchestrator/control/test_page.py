@@ -56,12 +56,117 @@ def test_what_waits_appears_by_itself_and_is_approved_once_with_the_pin(
     expect(card).to_contain_text(waiting.wire.url)
     page.get_by_label("PIN").fill("wrong!")
     card.get_by_role("button", name="Approve").click()
-    expect(page.locator("#told")).to_contain_text("not the PIN")
+    expect(card).to_contain_text("not the PIN")
+    expect(page.get_by_label("PIN")).to_have_value("")
     assert store.approvals.get(waiting.id).state == "pending"
     page.get_by_label("PIN").fill(PIN)
     card.get_by_role("button", name="Approve").click()
-    expect(card).to_have_count(0)
+    expect(card.get_by_role("status")).to_contain_text("Approved")
     assert store.approvals.get(waiting.id).state == "approved"
+    card.get_by_role("button", name="Hide").click()
+    expect(card).to_have_count(0)
+
+
+def add_second(store: Store, waiting: Approval) -> None:
+    wire = replace(waiting.wire, body=b'{"name":"second.example"}')
+    arguments = {"name": "second.example"}
+    more = replace(waiting, id="second", wire=wire, wire_digest="2", arguments=arguments)
+    store.approvals.add_pending(more)
+
+
+def find_top(page: Page, button: str) -> float:
+    box = page.locator(button).bounding_box()
+    assert box is not None
+    return box["y"] + page.evaluate("scrollY")
+
+
+def test_no_other_card_comes_under_a_pointer_that_clicks_twice(
+    page: Page, plane: Plane, store: Store, waiting: Approval
+) -> None:
+    add_second(store, waiting)
+    enter(page, "/rooms/approvals")
+    first, other = list_cards(page)
+    top = find_top(page, f"#approve-{other}")
+    page.get_by_label("PIN", exact=True).fill(PIN)
+    button = page.locator(f"#approve-{first}")
+    button.scroll_into_view_if_needed()
+    box = button.bounding_box()
+    assert box is not None
+    spot = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.click(*spot)
+    card = page.locator(f'[data-card="{first}"]')
+    expect(card.get_by_role("status")).to_contain_text("Approved")
+    expect(page.get_by_label("PIN", exact=True)).to_have_value("")
+    expect(page.locator("#decided")).to_contain_text(first)
+    page.mouse.click(*spot)
+    page.get_by_label("PIN", exact=True).fill(PIN)
+    page.mouse.click(*spot)
+    assert abs(find_top(page, f"#approve-{other}") - top) < 8
+    assert list_cards(page) == [first, other]
+    assert (plane.sent, store.approvals.get(other).state) == ([first], "pending")
+    page.reload()
+    expect(card).to_have_count(0)
+    expect(page.locator(f"#approve-{other}")).to_be_visible()
+
+
+def list_cards(page: Page) -> list[str]:
+    expect(page.locator("[data-card]")).to_have_count(2)
+    return page.locator("[data-card]").evaluate_all("all => all.map((each) => each.dataset.card)")
+
+
+def test_one_decision_is_sent_at_a_time_and_its_card_says_that_it_is_sent(
+    page: Page, plane: Plane, store: Store, waiting: Approval
+) -> None:
+    add_second(store, waiting)
+    first, other = list_cards(page)
+    plane.may_send.clear()
+    page.get_by_label("PIN").fill(PIN)
+    page.locator(f"#approve-{first}").click()
+    card = page.locator(f'[data-card="{first}"]')
+    expect(card.get_by_role("status")).to_have_text("Sending…")
+    expect(page.locator(f"#approve-{other}")).to_be_disabled()
+    until(lambda: plane.sent, "it is being sent")
+    expect(page.locator("#nav .count")).to_have_text("1")
+    expect(page.locator(f"#approve-{other}")).to_be_disabled()
+    plane.may_send.set()
+    expect(card.get_by_role("status")).to_contain_text("Approved")
+    expect(page.locator(f"#approve-{other}")).to_be_enabled()
+
+
+def test_a_card_that_came_later_stands_below_and_one_decided_elsewhere_goes_with_the_pointer(
+    page: Page, store: Store, waiting: Approval
+) -> None:
+    page.locator(f"#approve-{waiting.id}").hover()
+    add_second(store, waiting)
+    assert list_cards(page) == [waiting.id, "second"]
+    store.approvals.decide(waiting.id, False, by="ann", now=time.time())
+    card = page.locator(f'[data-card="{waiting.id}"]')
+    expect(card).to_contain_text("decided elsewhere")
+    expect(card.get_by_role("button", name="Approve")).to_be_hidden()
+    page.get_by_label("PIN").hover()
+    expect(card).to_have_count(0)
+
+
+def test_the_exact_request_is_folded_where_the_table_shows_all_of_it_and_open_where_not(
+    page: Page, store: Store, waiting: Approval
+) -> None:
+    add_second(store, waiting)
+    wire = replace(waiting.wire, body=b'{"name": "a", "name": "b"}')
+    store.approvals.add_pending(replace(waiting, id="twice", wire=wire, wire_digest="3"))
+    whole = page.locator('[data-card="second"]')
+    exact = whole.locator("pre", has_text='| {"name":"second.example"}')
+    expect(exact).to_be_hidden()
+    whole.get_by_text("Exact request").click()
+    expect(exact).to_be_visible()
+    expect(page.locator('[data-card="twice"] pre')).to_contain_text('"name": "a", "name": "b"')
+    expect(page.locator('[data-card="twice"] pre')).to_be_visible()
+
+
+def test_ten_characters_of_the_pin_can_be_seen_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    box = page.locator("#pin").bounding_box()
+    assert box is not None
+    assert box["width"] >= 100
 
 
 def test_a_keyboard_is_enough_to_reject(page: Page, store: Store, waiting: Approval) -> None:
@@ -76,7 +181,8 @@ def test_a_keyboard_is_enough_to_reject(page: Page, store: Store, waiting: Appro
             break
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("article", name="dns.create_zone")).to_have_count(0)
+    card = page.get_by_role("article", name="dns.create_zone")
+    expect(card.get_by_role("status")).to_have_text("Rejected. Hide")
     rejected = store.approvals.get(waiting.id)
     assert (rejected.state, rejected.decision_reason) == ("rejected", "not this zone")
 
@@ -191,7 +297,10 @@ def test_forms_say_what_is_wrong_keep_what_is_typed_and_forget_a_secret(
     field = form.locator("[data-field=page]")
     field.fill("three")
     form.get_by_role("button", name="Call it").click()
-    expect(form.locator("output")).to_contain_text("page: 'three' is no integer")
+    expect(form.locator("output")).to_contain_text("Nothing was done")
+    label = form.locator("label:has([data-field=page])")
+    expect(label.locator(".problem")).to_have_text("'three' is no integer")
+    expect(field).to_be_focused()
     expect(field).to_have_value("three")
     assert len(store.calls.find("dns")) == 9
     enter(page, "/rooms/sources")

@@ -10,15 +10,20 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Browser, expect
 
+from orchestrator.approvals.needs import describe_wait
+from orchestrator.control.clicks import LOGIN_IN_ADDRESS
 from orchestrator.control.page import list_parts, render_panels
 from orchestrator.control.rendering import PartRenderer
 from orchestrator.control.rooms.approvals import Waiting, show_approval, summarize_write
+from orchestrator.control.rooms.jobs import QUEUED
 from orchestrator.control.rooms.place import ROOMS, Place, parse_place
+from orchestrator.control.rooms.records import view_audit
 from orchestrator.control.rooms.server_trust import explain_next_level
 from orchestrator.settings import Settings
 from registry.audit.search import AuditQuery
 from registry.calls.invocations import CallQuery
-from registry.models import Approval
+from registry.models import Approval, Job
+from registry.needs import HostNeed
 from registry.secrets.vault import Secret, open_vault
 from registry.store import Store
 from registry.trust import TrustRecord, compute_standing
@@ -268,6 +273,57 @@ def test_the_audit_is_searched_in_its_newest_rows_alone(store: Store) -> None:
         store.audit.add_note("told", f"row{number}", {"text": "needle"}, 1.0)
     found = store.audit.search(AuditQuery(text="needle", newest=2), 10)
     assert [match.row.subject for match in found] == ["row3", "row2"]
+
+
+def test_the_audit_is_read_page_by_page_with_its_kinds_in_plain_words(store: Store) -> None:
+    for number in range(120):
+        store.audit.add_note("told", f"row{number}", {"text": "needle"}, 1.0)
+    store.servers.publish(entry(), REPORTS, now=1.0)
+    store.calls.record(invocation("c1"), 1.0)
+    first, last = (view_audit(store, Place("audit", "", {"page": each})) for each in ("1", "3"))
+    assert (len(first.rows), first.newer, first.older) == (50, "", "/rooms/audit?page=2")
+    assert (last.newer, last.older) == ("/rooms/audit?page=2", "")
+    assert {row.id for row in first.rows}.isdisjoint(row.id for row in last.rows)
+    html = render_panels(store, Place("audit"))["audit"]
+    assert "a call <small>invocation</small>" in html
+    assert "Older" in html
+
+
+def test_words_that_newcomers_do_not_know_have_plain_ones_beside_them(store: Store) -> None:
+    store.servers.publish(entry(), REPORTS, now=1.0)
+    assert "probationary (new)" in render_panels(store, Place("servers"))["servers"]
+
+
+def test_a_job_that_waits_says_what_for_and_where_it_is_decided_on_the_page(store: Store) -> None:
+    store.jobs.create(Job("ab12", "do", {"task": "list lifts"}, created=1.0, updated=1.0))
+    claimed = store.jobs.claim("ab12", "w", 1.0)
+    assert claimed is not None
+    need = HostNeed("127.0.0.1:80")
+    said = describe_wait("ab12", need)
+    assert "toolwright allow ab12" in said
+    store.drafts.park_job("ab12", claimed.attempt, {}, 2.0, said, need)
+    html = render_panels(store, Place("jobs"))["jobs"]
+    assert "first a person has to allow requests to 127.0.0.1:80: “Allow” under Approvals" in html
+    assert "toolwright" not in html
+    assert "Decide it under Approvals" in html
+    store.jobs.resume("ab12", "page", 3.0)
+    for room, part in (("jobs", "jobs"), ("ask", "runs")):
+        html = render_panels(store, Place(room))[part]
+        assert QUEUED in html
+        assert "<progress" not in html
+
+
+def test_an_address_with_a_log_in_is_refused_at_its_field_with_places_of_the_page(
+    plane: Plane,
+) -> None:
+    browser = log_in_without_browser(plane)
+    headers = {**browser.headers, "X-Toolwright-Form": browser.find_form("/servers", "servers")}
+    body = {"source": "https://user:word@api.example/openapi.json"}
+    told = plane.ask("POST", "/servers", headers=headers, json=body).json()
+    assert told["problems"] == {"source": LOGIN_IN_ADDRESS}
+    assert "toolwright" not in told["error"]
+    by_token = plane.ask("POST", "/servers", json=body).json()
+    assert "toolwright secret set" in by_token["error"]
 
 
 def test_the_audit_is_verified_in_words(plane: Plane, store: Store, waiting: Approval) -> None:

@@ -19,7 +19,7 @@ from orchestrator.control.console import render_replay
 from orchestrator.control.page import render_panels
 from orchestrator.control.rendering import ENVIRONMENT
 from orchestrator.control.rooms.place import Place
-from orchestrator.control.runs import CANCELLED, MAX_RUNS, UNANSWERED
+from orchestrator.control.runs import CANCELLED, MAX_RUNS, NOT_DONE, THE_REST, UNANSWERED
 from orchestrator.tasks.run.questions import (
     build_missing,
     build_need,
@@ -31,7 +31,7 @@ from registry.jobs.model_usage import ModelCall
 from registry.models import Job, Process
 from registry.needs import AnswerNeed, HostNeed
 from registry.store import Store
-from tests.orchestrator.control.filled import CONFIRMATION, ask_question, fill_store
+from tests.orchestrator.control.filled import CONFIRMATION, PLAN, ask_question, fill_store
 from tests.orchestrator.plane import Plane
 from tests.registry.samples import REPORTS, entry, tool
 
@@ -312,6 +312,31 @@ def test_a_question_of_a_run_that_was_cancelled_is_not_open_any_more(store: Stor
     for gone in ("What is meant", "<form", "/jobs/j1/answer", "<fieldset"):
         assert gone not in html
     assert "What is meant" not in render_panels(store, Place("jobs"))["jobs"].split("<ol")[0]
+
+
+def test_no_step_of_a_run_that_was_cancelled_waits(store: Store) -> None:
+    step = {"id": "s1", "task": "list", "tool": "dns.list_zones", "state": "waiting"}
+    store.jobs.create(Job("j3", "do", {"task": "list zones"}, created=1.0, updated=1.0))
+    claimed = store.jobs.claim("j3", "w", 1.0)
+    assert claimed is not None
+    result = {"steps": [step]}
+    store.drafts.park_job("j3", claimed.attempt, result, 2.0, "waits", HostNeed("127.0.0.1:80"))
+    assert ">waiting<" in render_panels(store, Place("ask"))["runs"]
+    store.jobs.cancel("j3", "page", 3.0)
+    html = render_panels(store, Place("ask"))["runs"]
+    assert NOT_DONE in html
+    assert ">waiting<" not in html
+
+
+def test_the_run_of_what_was_left_is_told_apart_from_the_one_before(store: Store) -> None:
+    first = run("j1")
+    rest = replace(first, id="j2", request={**first.request, "continues": "j1"})
+    assert shown(store, first, rest).count(THE_REST) == 1
+
+
+def test_a_plan_names_earlier_steps_by_their_numbers(store: Store) -> None:
+    ask_question(store, PLAN)
+    assert "after step 1" in render_panels(store, Place("ask"))["runs"]
 
 
 def test_a_run_that_ended_with_a_question_says_that_nobody_answered(store: Store) -> None:

@@ -18,7 +18,7 @@ from orchestrator.control.arguments import (
 from orchestrator.control.charts import draw_share_curve
 from orchestrator.control.page import render_panels
 from orchestrator.control.rendering import PartRenderer
-from orchestrator.control.rooms.calls import show_refused_host
+from orchestrator.control.rooms.calls import show_refused_host, view_call
 from orchestrator.control.rooms.graph import MAX_DEPTH, compute_depths
 from orchestrator.control.rooms.home import view_day
 from orchestrator.control.rooms.place import Place
@@ -30,6 +30,7 @@ from orchestrator.control.rooms.server_versions import (
     iterate_differences,
 )
 from orchestrator.control.trying import describe_answer, read_arguments
+from orchestrator.errors import FormInvalid
 from orchestrator.settings import Settings
 from registry.calls.invocations import CallOutcome
 from registry.servers.entries import StateChange
@@ -91,12 +92,12 @@ def test_a_strange_schema_makes_a_form_all_the_same(schema: object) -> None:
 
 
 def test_all_arguments_can_be_given_as_one_object_and_nothing_else() -> None:
-    assert read_arguments(SCHEMA, {"whole": ' {"page": 1}', "fields": {"name": "x"}}) == (
-        {"page": 1},
-        "",
-    )
+    given = {"whole": ' {"page": 1}', "fields": {"name": "x"}}
+    assert read_arguments(SCHEMA, given) == {"page": 1}
     for body in ({"whole": "[1]"}, {"whole": "{"}, {"fields": [1]}):
-        assert read_arguments(SCHEMA, body)[1].startswith("The arguments are no JSON object")
+        with pytest.raises(FormInvalid) as caught:
+            read_arguments(SCHEMA, body)
+        assert caught.value.problems["whole"].startswith("The arguments are no JSON object")
 
 
 PLANT = {
@@ -284,14 +285,29 @@ def test_the_curve_is_the_share_of_right_calls_among_the_last_fifty() -> None:
     [
         (0, ()),
         (1, ()),
-        (2, (0.0, 1.0)),
-        (4, (0.0, 1.0, 2.0, 3.0)),
-        (101, (0.0, 25.0, 50.0, 75.0, 100.0)),
+        (2, (0.0, 60.0)),
+        (4, (0.0, 60.0, 120.0, 180.0)),
+        (101, (0.0, 1500.0, 3000.0, 4500.0, 6000.0)),
     ],
 )
 def test_below_a_curve_stand_the_times_of_its_calls(count: int, times: tuple[float, ...]) -> None:
-    moments = [float(number) for number in range(count)]
+    moments = [60.0 * number for number in range(count)]
     assert draw_share_curve([1.0] * count, (), (), (), "", moments).times == times
+
+
+@pytest.mark.parametrize(
+    ("moments", "times"),
+    [
+        ((0.0, 20.0, 59.0), ()),
+        ((0.0, 5.0, 10.0, 61.0), (0.0, 61.0)),
+        ((0.0, 1.0, 60.0, 61.0, 120.0), (0.0, 60.0, 120.0)),
+    ],
+)
+def test_no_time_stands_twice_below_a_curve(
+    moments: tuple[float, ...], times: tuple[float, ...]
+) -> None:
+    curve = draw_share_curve([1.0] * len(moments), (), (), (), "", moments)
+    assert curve.times == times
 
 
 def test_below_the_calls_by_the_hour_stand_hours(store: Store) -> None:
@@ -385,3 +401,23 @@ def test_a_call_of_the_form_that_was_refused_a_host_is_answered_with_a_button(st
     html = PartRenderer().render("calls", "refused_host", show_refused_host(call, (), "tried"))
     assert re.search(r'type="button" data-post="/hosts"[^>]* data-host="localhost:9"', html)
     assert show_refused_host(invocation("c2", "upstream"), (), "tried") is None
+
+
+def test_figures_of_calls_say_which_of_them_count(store: Store) -> None:
+    store.servers.publish(entry(), (), now=1.0)
+    store.calls.record(invocation("c0"), 1.0)
+    for number in (1, 2):
+        store.calls.record(invocation(f"c{number}", "arguments"), 1.0)
+    server = render_panels(store, Place("servers", "dns"))
+    assert "3: 1 right, 0 wrong, 2 that do not count" in server["trust"]
+    tool = render_panels(store, Place("servers", "dns", {"tool": "list_zones"}))["tool"]
+    assert "3, 100% right of the last 1 that count" in tool
+    assert "mistakes and outages do not count" in tool
+    assert "also by callers" in render_panels(store, Place())["day"]
+
+
+def test_a_call_of_a_destructive_tool_says_so(store: Store) -> None:
+    destructive = replace(tool("create_zone", access="write"), destructive=True)
+    store.servers.publish(entry("dns", 1, destructive), (), now=1.0)
+    store.calls.record(invocation("c1", tool="create_zone", access="write"), 1.0)
+    assert view_call(store, "c1").access == "destructive"
