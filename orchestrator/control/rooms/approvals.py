@@ -366,8 +366,10 @@ def summarize_write(approval: Approval) -> WriteSummary:
 
 
 def _show_purpose(approval: Approval) -> ShownText:
-    """What the client says that the write is for, in its words."""
-    said = approval.task or approval.reason
+    """What the client says that the write is for, in its words, and why it is asked about: there
+    stands also what the API's document says against it.
+    """
+    said = ". ".join(filter(None, (approval.task, approval.reason)))
     return ShownText(escape_line(said[:MAX_CLAIM]) + ("…" if len(said) > MAX_CLAIM else ""))
 
 
