@@ -159,4 +159,4 @@ def _list_figures(store: Store, good: int, bad: int) -> Iterator[DayFigure]:
     held = sum(server.state == "quarantined" for server in servers)
     yield DayFigure(str(len(servers)), inflect(len(servers), "server"), place)
     yield DayFigure(str(trusted), "trusted", place)
-    yield DayFigure(str(held), "stopped (quarantined)", place)
+    yield DayFigure(str(held), "stopped", place)

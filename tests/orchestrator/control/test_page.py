@@ -77,7 +77,7 @@ def add_second(store: Store, waiting: Approval) -> None:
 def find_top(page: Page, button: str) -> float:
     box = page.locator(button).bounding_box()
     assert box is not None
-    return box["y"] + page.evaluate("scrollY")
+    return box["y"] + float(page.evaluate("scrollY"))
 
 
 def test_no_other_card_comes_under_a_pointer_that_clicks_twice(
@@ -111,7 +111,8 @@ def test_no_other_card_comes_under_a_pointer_that_clicks_twice(
 
 def list_cards(page: Page) -> list[str]:
     expect(page.locator("[data-card]")).to_have_count(2)
-    return page.locator("[data-card]").evaluate_all("all => all.map((each) => each.dataset.card)")
+    cards = page.locator("[data-card]")
+    return [*cards.evaluate_all("all => all.map((each) => each.dataset.card)")]
 
 
 def test_one_decision_is_sent_at_a_time_and_its_card_says_that_it_is_sent(
