@@ -107,10 +107,12 @@ def judge_call(question: GateQuestion) -> Ruling:
 
 
 def is_exempt(server: Standing, write: WriteFacts) -> bool:
-    """Whether a write needs no confirmation any more. Its record alone does not suffice, since
-    anyone who can write to the database can forge it; as many signed approvals are needed too.
+    """Whether a write needs no confirmation any more; what deletes always does. Its record alone
+    does not suffice, since anyone who can write to the database can forge it; as many signed
+    approvals are needed too.
     """
-    return is_write_exempt(server, write.operation) and write.vouched >= EXEMPT_SUCCESSES
+    vouched = write.vouched >= EXEMPT_SUCCESSES
+    return not write.erases and vouched and is_write_exempt(server, write.operation)
 
 
 def describe_asking(
@@ -122,12 +124,12 @@ def describe_asking(
     rules: int = 0,
 ) -> str:
     """When `judge_call` has a person asked about a write of an active server, in words, and what is
-    missing until it asks no more; `rules` are the standing ones. What is destructive is exempt as
-    any other write is.
+    missing until it asks no more; `rules` are the standing ones. What is destructive and deletes
+    nothing is exempt as any other write is.
     """
     if erases:
-        told = "each time: it deletes something, and no rule can allow that"
-    elif rules:
+        return "each time: it deletes something, and no rule and no record can allow that"
+    if rules:
         allowed = "a rule of yours allows" if rules == 1 else f"your {rules} rules allow"
         told = f"each time, but for what {allowed}"
     elif destructive:

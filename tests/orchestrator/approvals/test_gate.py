@@ -37,7 +37,8 @@ def question(
     written: int = 0,
     frozen: bool = False,
 ) -> GateQuestion:
-    write = WriteFacts(replace(BLANK, version_successes=written), vouched=written)
+    record = replace(BLANK, version_successes=written)
+    write = WriteFacts(record, vouched=written, erases=False)
     return GateQuestion(state, access, replace(BLANK, level=level), write, frozen)
 
 
@@ -61,6 +62,14 @@ def test_a_write_asks_until_a_trusted_server_has_done_it_fifty_times(
     level: Level, written: int, ruling: type
 ) -> None:
     assert isinstance(judge_call(question(access="write", level=level, written=written)), ruling)
+
+
+def test_what_deletes_asks_whatever_its_record_is() -> None:
+    asked = question(access="write", level="trusted", written=1000)
+    assert asked.write is not None
+    erasing = replace(asked, write=replace(asked.write, erases=True))
+    assert isinstance(judge_call(asked), Allow)
+    assert isinstance(judge_call(erasing), Ask)
 
 
 def test_a_write_whose_own_record_is_not_known_asks() -> None:

@@ -57,7 +57,7 @@ def test_a_tool_s_form_says_that_a_rule_in_force_may_send_it_at_once(store: Stor
 def test_no_rule_is_promised_for_what_deletes_something() -> None:
     facts = AskingFacts(close("DELETE", destructive=True), NOBODY, NOBODY, (RULE,))
     assert explain_press(facts) == WAITS
-    assert "no rule can allow that" in explain_asking(facts)
+    assert "no rule and no record can allow that" in explain_asking(facts)
     changing = replace(facts, tool=close("PUT", destructive=True))
     assert explain_press(changing) == BY_RULE
 
@@ -98,10 +98,13 @@ def test_what_is_said_of_a_destructive_write_is_what_the_gate_does() -> None:
             1, 90, 90, 90, window="1" * 50, ladder_successes=90, version_successes=EXEMPT_SUCCESSES
         )
     )
-    exempt = WriteFacts(standing, vouched=EXEMPT_SUCCESSES, erases=True)
+    exempt = WriteFacts(standing, vouched=EXEMPT_SUCCESSES, erases=False)
     asked = GateQuestion("active", "write", standing, exempt, frozen=False)
     assert isinstance(judge_call(asked), Allow)
-    said = describe_asking(standing, standing, destructive=True, erases=True)
+    said = describe_asking(standing, standing, destructive=True)
     assert f"until you have approved {EXEMPT_SUCCESSES} calls" in said
     assert isinstance(judge_call(replace(asked, write=replace(exempt, vouched=49))), Ask)
     assert "until the server is trusted" in describe_asking(NOBODY, NOBODY, destructive=True)
+    # What deletes is asked for each time, and so it is told.
+    assert isinstance(judge_call(replace(asked, write=replace(exempt, erases=True))), Ask)
+    assert "until" not in describe_asking(standing, standing, destructive=True, erases=True)
