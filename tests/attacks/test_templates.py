@@ -17,7 +17,9 @@ from orchestrator.control.rendering import ENVIRONMENT, PartRenderer
 MARKUP = "<img src=x onerror=alert(1)>\"'&{{ 7 * 7 }}{% raw %}"
 FOLDER = Path(str(resources.files("orchestrator.control") / "templates"))
 NAMES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.html"))
-FILTERS = {"capitalize", "class_name", "clock", "date", "format", "name_clicks"}
+FILTERS = {
+    *("capitalize", "class_name", "clock", "date", "explain_word", "format", "join", "name_clicks")
+}
 """Those that make no HTML of a text."""
 CODE = sorted(FOLDER.parent.rglob("*.py"))
 

@@ -52,7 +52,7 @@ def _unreadable_even_to_root(path: Path) -> None:
 
 BAD_PLACES: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "absent": (_absent, "No such file"),
-    "directory": (Path.mkdir, "Is a directory"),
+    "directory": (Path.mkdir, "is a directory"),
     "pipe": (os.mkfifo, "not a plain file"),
     "link_to_itself": (_unreadable_even_to_root, "symbolic link"),
 }
