@@ -120,7 +120,7 @@ def explain_rise(server: Standing, own: Standing, level: str) -> Iterator[str]:
             f"this tool, approved one by one, succeeded ({own.version_successes} so far)"
         )
     elif level == "destructive":
-        yield "its writes ask each time; what deletes always does, whatever its record and your rules"
+        yield "its writes ask each time; what deletes always does, whatever its record and rules"
 
 
 def _render_rung(level: str, successes: int, percent: int, server: Standing) -> str:
