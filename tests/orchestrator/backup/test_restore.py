@@ -63,7 +63,10 @@ def opened(settings: Settings) -> Iterator[Store]:
 
 @pytest.fixture
 def home(settings: Settings) -> Settings:
-    """A home with one server, a grant, a secret and a push target."""
+    """A home with one server, a grant, a secret and a push target, whose key is its own: a test
+    takes it away, which other tests of the run must not notice.
+    """
+    settings = replace(settings, vault_key=settings.home.parent / "own-vault.key")
     with opened(settings) as store:
         made = bundle()
         install_bundle(settings.home, store.servers, made, build_entry(made, 1.0), now=1.0)
