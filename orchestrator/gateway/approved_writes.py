@@ -24,8 +24,7 @@ from registry.models import Approval
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid, Frozen
-from sandbox.schemas.accepted import is_claim
-from sandbox.schemas.coercion import render_claims
+from sandbox.schemas.coercion import find_claims
 from sandbox.wire.exchange import WireRequest, WriteStep, digest_request
 
 CLOSE_SECONDS = 5.0
@@ -132,8 +131,10 @@ class ApprovalRequester:
         present = await self._read_present(bundle, captured)
         now, id = self.now(), derive_approval_id(invocation)
         shown = self.sealed.hide(call, captured)
-        # What is hidden is not what the document would judge.
-        claims = "" if shown.hides else _find_claims(bundle, call)
+        # Who decides is told what the API will probably refuse. What is hidden is not what the
+        # document would judge.
+        tool = bundle.get_tool(call.tool)
+        claims = "" if shown.hides else find_claims(bundle, tool, call.arguments)
         approval = Approval(
             id=id,
             entry=call.server,
@@ -194,11 +195,3 @@ class ApprovalRequester:
                 )
         except TimeoutError:
             return ""
-
-
-def _find_claims(bundle: Bundle, call: Call) -> str:
-    """What the API's document says of arguments that are not as it says: whoever decides knows then
-    that the API will probably refuse them.
-    """
-    tool = bundle.get_tool(call.tool)
-    return render_claims(tool.input_schema, call.arguments) if is_claim(bundle, tool) else ""

@@ -22,7 +22,7 @@ import socket
 import struct
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from io import BufferedReader
 
 from registry.calls.invocations import CallTable
@@ -169,7 +169,8 @@ class _RecordProcess:
         """It has opened the database when this returns. Raises OSError, EOFError."""
         ours, theirs = socket.socketpair()
         path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
-        with theirs:
+        with theirs, ExitStack() as stack:
+            stack.callback(ours.close)
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", __name__, *words),
                 stdin=theirs.fileno(),
@@ -179,6 +180,8 @@ class _RecordProcess:
                 cwd="/",
                 env={**os.environ, "PYTHONPATH": path},
             )
+            # It is the stream's from here on.
+            stack.pop_all()
         child = cls(process, *await asyncio.open_connection(sock=ours))
         try:
             async with asyncio.timeout(START_SECONDS):

@@ -17,7 +17,8 @@ from typing import Any
 
 from sandbox import exactjson
 from sandbox.bundle.apispec import Schema
-from sandbox.schemas.accepted import get_place
+from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.schemas.accepted import get_place, is_claim
 from sandbox.schemas.keywords import declared_types
 from sandbox.schemas.steps import StepBudget
 from sandbox.schemas.validator import accepts_within, get_checker
@@ -369,6 +370,11 @@ def render_claims(claimed: Mapping[str, Any], arguments: Mapping[str, Any]) -> s
         return ""
     said = "; ".join(f"{where}: {rule} (given: {given})" for where, rule, given in problems)
     return f"The API's document says otherwise of these arguments: {said}"
+
+
+def find_claims(bundle: Bundle, tool: ToolDefinition, arguments: Mapping[str, Any]) -> str:
+    """`render_claims` of a tool's arguments; "" where its schema is no document's word."""
+    return render_claims(tool.input_schema, arguments) if is_claim(bundle, tool) else ""
 
 
 def iterate_problems(

@@ -27,8 +27,8 @@ from sandbox.bundle.model import Bundle
 from sandbox.errors import BytesExhausted, CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES, Workbench
-from sandbox.schemas.accepted import build_accepted_schema, is_claim
-from sandbox.schemas.coercion import coerce_arguments, render_claims
+from sandbox.schemas.accepted import build_accepted_schema
+from sandbox.schemas.coercion import coerce_arguments, find_claims
 from sandbox.schemas.validator import SchemaChecker, SchemaViolation, get_checker
 from sandbox.session.differences import judge_result
 from sandbox.session.interface import Failure, Limits, Outcome
@@ -463,7 +463,7 @@ class PipeSession:
         failure, tool = outcome.failure, self.bundle.get_tool(outcome.tool)
         if failure is None or failure.status not in _REFUSED_ARGUMENTS:
             return outcome
-        claims = render_claims(tool.input_schema, arguments) if is_claim(self.bundle, tool) else ""
+        claims = find_claims(self.bundle, tool, arguments)
         if not claims:
             return outcome
         content = [*outcome.result["content"], {"type": "text", "text": claims}]
