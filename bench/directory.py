@@ -79,17 +79,17 @@ def compile_sample(tarball: Path, count: int) -> Totals:
     totals = Totals()
     members = read_sample(tarball, count) if count else read_members(tarball)
     for identity, content in members:
+        tools, reason, made = 0, "", None
         started = time.process_time()
-        tools, reason = 0, ""
         try:
             made = compile_description(identity, content)
-            tools = len(made.bundle.tools)
-            reason = _find_loss(made, content)
         except ForgeError as error:
             reason = str(error)[:200]
         except Exception as error:  # a crash is what this looks for
             reason = f"CRASH {type(error).__name__}: {error}"[:200]
         totals.seconds += time.process_time() - started
+        if made is not None:
+            tools, reason = len(made.bundle.tools), _find_loss(made, content)
         if not count_operations(content):
             totals.empty += 1
             continue

@@ -20,7 +20,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,13 @@ import psutil
 from orchestrator.settings import load_engine_settings
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
-from sandbox.engines.docker.engine import Client, ContainerLabels, DockerRunner, connect_engine
+from sandbox.engines.docker.engine import (
+    Client,
+    ContainerLabels,
+    DockerRunner,
+    connect_engine,
+    list_containers,
+)
 from sandbox.engines.docker.image import find_base_image
 from sandbox.engines.wasm.component import build_component, load_component
 from sandbox.engines.wasm.engine import WasmRunner
@@ -42,7 +48,7 @@ from sandbox.wire.policy import build_read_policy
 
 CACHE = load_engine_settings().cache
 MB = 1024 * 1024
-SETTLE_SECONDS = 0.8
+SETTLE_SECONDS, START_SECONDS = 0.8, 4.0
 SOURCE = """from toolwright import http, tool
 
 
@@ -146,6 +152,20 @@ async def megabytes(opened: Open, servers: int) -> str:
             session = await stack.enter_async_context(runner.open(BUNDLE, broker()))
             await session.call("fetch", CALLS["fetch"])
         return f"{(before - psutil.virtual_memory().available) / servers / MB:.1f}"
+
+
+async def spare_megabytes(servers: int) -> float:
+    """What a container that waits for its server holds, of so many."""
+    with closing(connect_engine()) as client:
+        async with open_docker(client, spares=1):
+            await asyncio.sleep(START_SECONDS)
+            before = psutil.virtual_memory().available
+            async with open_docker(client, spares=servers):
+                while len(list_containers(client, instance="bench")) <= servers:
+                    await asyncio.sleep(SETTLE_SECONDS)
+                # The last ones are started then, and have loaded nothing yet.
+                await asyncio.sleep(START_SECONDS)
+                return (before - psutil.virtual_memory().available) / servers / MB
 
 
 ROWS: tuple[tuple[str, Row], ...] = (

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from bench.search import pool_tools, registry_entries
+from registry.search.documents import SearchDocument, pack_documents
 from registry.search.encoder import SentenceEncoder
 from registry.search.index import MAX_COMPARED, MAX_NEAREST, build_document
-from registry.search.postings import Postings, SearchDocument
+from registry.search.postings import Postings
 from registry.search.vectors import Likeness, describe_tool, turn_vector
 from registry.search.words import parse_query, split_words, stem_word, write_english
 
@@ -35,10 +36,7 @@ class Pool:
         self._texts: dict[int, str] = {}
         for entry, tools in registry_entries(self.rows.values()):
             for tool, row in zip(entry.tools, tools, strict=True):
-                kept = build_document(entry, tool)
-                kept.pop("meaning")
-                document = SearchDocument(id=row["id"], access=tool.access, **kept)
-                self._documents[row["id"]] = document
+                self._documents[row["id"]] = build_document(row["id"], entry, tool)
                 self._texts[row["id"]] = describe_tool(tool.name, tool.definition)
 
     @cached_property
@@ -47,12 +45,15 @@ class Pool:
 
     def _index(self, ids: Collection[int]) -> Postings:
         postings = Postings()
-        postings.extend([self._documents[id] for id in sorted(ids)])
+        postings.extend(pack_documents(self._documents[id] for id in sorted(ids)))
         return postings
 
     def index_tools(self, ids: Collection[int]) -> Postings:
         """An index of these tools alone; of all where none is named."""
         return self._index(ids) if ids else self._whole
+
+    def list_documents(self) -> list[SearchDocument]:
+        return [self._documents[id] for id in sorted(self._documents)]
 
     def get_key(self, id: int) -> tuple[str, str]:
         document = self._documents[id]

@@ -13,14 +13,14 @@ import argparse
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
 
 from bench.pools import Pool
 from bench.search import DATA, questions
+from registry.search.documents import SearchDocument, pack_documents
 from registry.search.index import weigh_task
-from registry.search.postings import Postings, SearchDocument
+from registry.search.postings import Postings
 
 POOLS = ("bfcl", "bfcl_live", "metatool", "stb")
 SERVER = 20
@@ -29,19 +29,19 @@ SERVER = 20
 
 def draw_documents(data: Path, count: int) -> list[SearchDocument]:
     """So many tools of the pools, as often as needed, in servers of SERVER tools."""
-    pools = [Pool(data, name, None, None).index_tools(()) for name in POOLS]
-    tools = cycle(each for postings in pools for each in postings.documents)
+    pools = [Pool(data, name, None, None) for name in POOLS]
+    tools = cycle(each for pool in pools for each in pool.list_documents())
     return [
-        replace(each, id=id, entry=f"server{id // SERVER}")
+        each._replace(id=id, entry=f"server{id // SERVER}")
         for id, each in enumerate(islice(tools, count), 1)
     ]
 
 
 def measure_loading(documents: Sequence[SearchDocument], numpy: bool) -> tuple[Postings, float]:
     """An index of these tools, and the seconds of CPU that it took."""
-    postings = Postings(numpy)
+    postings, servers = Postings(numpy), pack_documents(documents)
     started = time.thread_time()
-    postings.extend(documents)
+    postings.extend(servers)
     return postings, time.thread_time() - started
 
 
@@ -70,9 +70,11 @@ def main() -> None:
     times = measure_searches(postings, asked)
     slow = times[len(times) * 95 // 100]
     print(f"a search: p50 {statistics.median(times):.2f} ms, p95 {slow:.2f} ms")
+    anew = (each._replace(id=args.tools + n) for n, each in enumerate(documents[:SERVER]))
+    again = pack_documents(anew)
     started = time.thread_time()
     postings.discard("server7")
-    postings.extend([replace(each, id=args.tools + n) for n, each in enumerate(documents[:SERVER])])
+    postings.extend(again)
     print(f"one server anew: {1000 * (time.thread_time() - started):.1f} ms")
 
 

@@ -27,6 +27,7 @@ API = frozenset(
 """What `server.py` uses, and so nothing else in it may be called."""
 TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
 """What its annotations say, and so no tool may be called."""
+_RESERVED = API | TYPES
 _AMBIGUOUS = frozenset({"I", "O", "l"})
 """Letters that linters do not want as names: they look like digits."""
 
@@ -159,7 +160,7 @@ def name_arguments(parameters: Iterable[Parameter]) -> list[str]:
         name = _to_identifier(parameter.name)
         if name in names:
             name = f"{name}_{parameter.location}"
-        names.append(_find_free_name(name, names, MAX_ARGUMENT))
+        names.append(_find_free_name(name, names, MAX_ARGUMENT) if name in names else name)
     return names
 
 
@@ -177,9 +178,11 @@ def _name_from_id(operation: Operation) -> str:
     if operation.id.startswith(f"{operation.method} /"):
         return ""
     name = to_snake_case(operation.id)
-    # FastAPI writes function, path and method into the id; the function says it all.
-    generated = to_snake_case(f"{operation.path} {operation.method}")
-    return _fit_name(name.removesuffix(f"_{generated}"), operation.id, operation.method)
+    if name.endswith(to_snake_case(operation.method)):
+        # FastAPI writes function, path and method into the id; the function says it all.
+        generated = to_snake_case(f"{operation.path} {operation.method}")
+        name = name.removesuffix(f"_{generated}")
+    return _fit_name(name, operation.id, operation.method)
 
 
 def find_resource(operation: Operation) -> str:
@@ -216,7 +219,7 @@ def _name_with_digest(operation: Operation) -> str:
 def _fit_name(name: str, original: str, method: str) -> str:
     if name and not name[0].isalpha():
         name = f"{method.lower() or 'x'}_{name}"
-    if keyword.iskeyword(name) or name in API | TYPES:
+    if keyword.iskeyword(name) or name in _RESERVED:
         name = f"{method.lower() or 'x'}_{name}"
     if len(name) > MAX_NAME:
         name = f"{_take_leading_words(name, MAX_NAME - 7)}_{_hash_text(original)}"

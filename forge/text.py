@@ -12,9 +12,11 @@ from typing import Any
 from sandbox.injection import find_instruction
 
 # Each alternative stops at the next of its opening signs, so that no text takes quadratic time.
-_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>|<!--.*?(?:-->|\Z)", re.DOTALL)
+_TAG = re.compile(r"<(?:/?[A-Za-z][^<>]{0,200}>|!--.*?(?:-->|\Z))", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()\s]{0,500}\)")
-_SENTENCE = re.compile(r"(.{10,}?[.!?])(?:\s|$)")
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
+MIN_SENTENCE = 10
+"""Characters before the sign that ends a first sentence."""
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 # Variation selectors, fillers and blanks are invisible but not in a hidden category.
 _INVISIBLE = re.compile(
@@ -57,19 +59,25 @@ def sanitize_line(text: Any, limit: int) -> str:
     bidirectional or zero-width characters, no tag characters. A value that is neither a string nor
     a number gives "".
     """
-    if not isinstance(text, str | int | float) or isinstance(text, bool):
-        return ""
+    if not isinstance(text, str):
+        if text is None or not isinstance(text, int | float) or isinstance(text, bool):
+            return ""
+        text = str(text)
     # Cut first, so that the time is bounded; much of a text may be markup or invisible.
-    line = str(text)[: limit * 8 + 2000]
+    line = text[: limit * 8 + 2000]
     if not line.isascii():
         line = _INVISIBLE.sub("", line)
         # Nothing printable is in a hidden category, and most texts are printable but for spaces.
         if not "".join(line.split()).isprintable():
             line = "".join(c for c in line if c.isspace() or unicodedata.category(c) not in _HIDDEN)
-    line = " ".join(line.split())
-    if not line.isprintable():
-        line = "".join(c for c in line if c.isprintable())
-    return shorten_text(line, limit)
+    # Of all spaces only the blank is printable, and most texts have single ones.
+    if "  " in line or not line.isprintable():
+        line = " ".join(line.split())
+        if not line.isprintable():
+            line = "".join(c for c in line if c.isprintable())
+    else:
+        line = line.strip(" ")
+    return line if len(line) <= limit else shorten_text(line, limit)
 
 
 def sanitize_prose(text: Any, limit: int) -> str:
@@ -95,7 +103,8 @@ def redact_instructions(line: str) -> str:
     The patterns catch only what is known; clients have to treat descriptions as data all the same.
     """
     lower = line.lower()
-    if not any(map(lower.__contains__, _SUSPECTS)) and not find_instruction(line):
+    suspects = [word for word in _SUSPECTS if word in lower]
+    if not suspects and not find_instruction(line):
         return line
     parts = (
         f"{LEFT_OUT} " if _TO_A_MODEL.search(sentence) or find_instruction(sentence) else sentence
@@ -114,5 +123,5 @@ def shorten_text(text: str, limit: int) -> str:
 
 def extract_first_sentence(text: str, limit: int) -> str:
     """Return the first sentence of a sanitized text, at most `limit` characters of it."""
-    found = _SENTENCE.match(text)
-    return shorten_text(found.group(1) if found else text, limit)
+    found = _SENTENCE_END.search(text, MIN_SENTENCE)
+    return shorten_text(text[: found.end()] if found else text, limit)

@@ -19,6 +19,7 @@ from registry.jobs.jobs import awaits_answer
 from registry.jobs.model_usage import ModelCall, ModelUsage
 from registry.jobs.pending import PendingForge, draft_line, read_pending
 from registry.models import Approval, DraftRow, Invocation, Job, JobEvent
+from sandbox import exactjson
 from sandbox.bundle.report import to_json as report_json
 from sandbox.session.interface import Failure
 
@@ -43,7 +44,7 @@ def round_numbers(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def build_answer(value: Mapping[str, Any], text: str = "") -> Result:
     """A successful result: the value, and for a model a text (the value as JSON by default)."""
-    content = text or json.dumps(value, ensure_ascii=False, indent=1)
+    content = text or exactjson.dumps(value).decode()
     return {"content": [{"type": "text", "text": content}], "structuredContent": dict(value)}
 
 

@@ -41,13 +41,19 @@ SECRETS = re.compile(
     re.IGNORECASE,
 )
 """An order to hand on a secret of whoever calls."""
-_SIGNS = (
-    (("system", "assistant", "developer", "<|", "[inst", "[/inst"), ROLE),
-    (("ignore", "disregard", "forget"), IGNORING),
-    (("before", "prior"), BEFORE_CALLS),
-    (("env", "credential", "secret", "password", "key", "token"), SECRETS),
+_SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
     (
-        ("ignore", "disregard", "forget", "override"),
+        (
+            (":", "<", "inst]"),
+            ("system", "assistant", "developer", "<|", "[inst", "[/inst"),
+        ),
+        ROLE,
+    ),
+    ((("ignore", "disregard", "forget"),), IGNORING),
+    ((("before", "prior"),), BEFORE_CALLS),
+    ((("and", "then"), ("env", "credential", "secret", "password", "key", "token")), SECRETS),
+    (
+        (("ignore", "disregard", "forget", "override"),),
         re.compile(
             r"\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier"
             r"|all|other)\b[^.\n]{0,40}\b(?:instruction|prompt|rule|direction|message)s?\b",
@@ -55,7 +61,12 @@ _SIGNS = (
         ),
     ),
     (
-        ("tell", "inform", "mention", "reveal", "notif", "show", "ask"),
+        (
+            ("user", "human", "person", "operator"),
+            ("tell", "inform", "mention", "reveal", "notif", "show", "ask"),
+            # Not "without": a dotless i is an i for a pattern that ignores case, not for folding.
+            ("not", "don't", "never", "thout"),
+        ),
         re.compile(
             r"\b(?:do not|don't|never|must not|without)\s+(?:tell|inform|mention|reveal|notify|show"
             r"|ask|telling|mentioning|informing|notifying|asking)\b[^.\n]{0,60}\b(?:user|human|person"
@@ -64,14 +75,14 @@ _SIGNS = (
         ),
     ),
     (
-        ("<",),
+        (("<",),),
         re.compile(
             r"<\s*/?\s*(?:important|system|instructions?|secret|hidden|assistant)\s*>",
             re.IGNORECASE,
         ),
     ),
     (
-        ("tool",),
+        (("tool",),),
         re.compile(
             r"\b(?:before|after|when|whenever)\s+(?:using|calling|invoking|running"
             r"|you (?:use|call))\s+(?:this|any|other|the|another)\b"
@@ -80,7 +91,7 @@ _SIGNS = (
         ),
     ),
     (
-        ("chat history", "system prompt", "tool", "~", ".ssh"),
+        (("chat history", "system prompt", "tool", "~", ".ssh"),),
         re.compile(
             r"\b(?:pass|send|include|put|copy|forward|read)\b[^.\n]{0,60}(?:\bchat history\b"
             r"|\bsystem prompt\b|\b(?:all|any|every) other tools?\b|~/\.|\.ssh/)",
@@ -88,10 +99,10 @@ _SIGNS = (
         ),
     ),
 )
-"""Pairs of trigger words and a pattern. A pattern is only searched in a text that has one of its
-words: a substring test is cheap, and most texts hold none.
+"""Groups of words and a pattern, which is only searched in a text that has a word of each group: a
+substring test is cheap, and most texts have none of the words of a first group.
 """
-_WORDS = tuple(dict.fromkeys(word for words, _ in _SIGNS for word in words))
+_FIRST_WORDS = tuple(dict.fromkeys(word for groups, _ in _SIGNS for word in groups[0]))
 MAX_READ = 20_000
 
 
@@ -99,11 +110,13 @@ def find_instruction(text: str) -> str:
     """The first phrase, at most 120 characters, that instructs a model; "" if there is none. A
     heuristic over the first `MAX_READ` characters: other wordings are not found.
     """
-    lower = text[:MAX_READ].lower()
-    # Every text of a description is looked at, and few have one of these words.
-    there = frozenset(filter(lower.__contains__, _WORDS))
-    for words, sign in _SIGNS if there else ():
-        if not there.isdisjoint(words):
+    # As a pattern that ignores case takes them: a long s is an s.
+    folded = text[:MAX_READ].casefold()
+    there = {word for word in _FIRST_WORDS if word in folded}
+    for (first, *others), sign in _SIGNS if there else ():
+        if there.isdisjoint(first):
+            continue
+        if all(any(map(folded.__contains__, words)) for words in others):
             found = sign.search(text, 0, MAX_READ)
             if found:
                 return found[0][:120]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from forge.compiler import paging
@@ -11,6 +11,7 @@ from forge.compiler.selection import group_operations
 from forge.compiler.tool_schemas import (
     LIMITS,
     BodyArgument,
+    BoundedSchema,
     SchemaBudget,
     ToolArgument,
     ToolDraft,
@@ -32,9 +33,9 @@ from forge.naming import (
 from forge.schemas import media
 from forge.schemas.concise import SchemaShortener
 from forge.schemas.projection import Projection
-from forge.schemas.walk import Memo
+from forge.schemas.walk import memoize, memoize_pairs
 from forge.text import extract_first_sentence, sanitize_prose, shorten_text
-from sandbox.bundle.apispec import APISpec, Operation, Parameter, SecurityScheme
+from sandbox.bundle.apispec import APISpec, Operation, Parameter, Schema, SecurityScheme
 from sandbox.bundle.credential import Credential, CredentialPlace, TokenEndpoint
 from sandbox.bundle.model import RequestPattern, ToolDefinition
 from sandbox.bundle.verbs import is_creation
@@ -129,19 +130,34 @@ def _build_tools(api: APISpec) -> tuple[ToolSpec, ...]:
         Projection(api.schemas, "request"),
         Projection(api.schemas, "response"),
         SchemaShortener(),
-        Memo(lambda parameter: build_argument_schema(parameter, api.schemas)),
+        memoize(lambda parameter: build_argument_schema(parameter, api.schemas)),
     )
     drafts = [_draft_tool(api, operation, schemas) for operation in api.operations]
     fitting = (limits for limits in LIMITS[:-1] if is_within_total(drafts, schemas, limits))
     bounded = replace(schemas, limits=next(fitting, LIMITS[-1]))
+
+    def build_output(gives: tuple[Schema, ...], is_paged: bool) -> BoundedSchema:
+        return build_output_schema(gives, is_paged, bounded)
+
+    # Every second operation answers as another one does.
+    outputs = memoize_pairs(build_output)
     return tuple(
-        _build_tool(draft, names[draft.operation.id], grouped.get(draft.operation.id, ""), bounded)
+        _build_tool(
+            draft,
+            names[draft.operation.id],
+            grouped.get(draft.operation.id, ""),
+            build_input_schema(draft, bounded),
+            outputs(draft.gives, draft.paging is not None),
+        )
         for draft in drafts
     )
 
 
 def _draft_tool(api: APISpec, operation: Operation, schemas: SchemaBudget) -> ToolDraft:
-    free = [p for p in operation.parameters if find_constant(p) is None]
+    constants = tuple(p for p in operation.parameters if find_constant(p) is not None)
+    free = operation.parameters
+    if constants:
+        free = tuple(p for p in free if find_constant(p) is None)
     arguments = tuple(map(ToolArgument, name_arguments(free), free))
     body = _choose_body(api, operation, {argument.name for argument in arguments})
     pages = paging.detect_paging(api, operation)
@@ -152,6 +168,7 @@ def _draft_tool(api: APISpec, operation: Operation, schemas: SchemaBudget) -> To
     return ToolDraft(
         operation,
         arguments,
+        constants,
         body,
         pages,
         name_pager_argument([argument.name for argument in arguments]) if pages else "",
@@ -160,17 +177,21 @@ def _draft_tool(api: APISpec, operation: Operation, schemas: SchemaBudget) -> To
     )
 
 
-def _build_tool(draft: ToolDraft, name: str, group: str, schemas: SchemaBudget) -> ToolSpec:
+def _build_tool(
+    draft: ToolDraft,
+    name: str,
+    group: str,
+    takes: BoundedSchema,
+    gives: BoundedSchema,
+) -> ToolSpec:
     operation = draft.operation
-    takes, taken = build_input_schema(draft, schemas)
-    gives, given = build_output_schema(draft, schemas)
     is_read = operation.access == "read"
     title = operation.summary or extract_first_sentence(operation.description, 80)
     definition = ToolDefinition(
         name=name,
         description=describe_operation(operation),
-        input_schema=takes,
-        output_schema=gives,
+        input_schema=takes[0],
+        output_schema=gives[0],
         access=operation.access,
         operation=operation.id,
         title=shorten_text(title, 80),
@@ -183,11 +204,10 @@ def _build_tool(draft: ToolDraft, name: str, group: str, schemas: SchemaBudget) 
         group=group,
         paging=draft.paging,
     )
-    parts = {"input": taken, "output": given}
+    parts = {"input": takes[1], "output": gives[1]}
     trimmed = tuple(which for which, part in parts.items() if not part.whole)
-    constants = tuple(p for p in operation.parameters if find_constant(p) is not None)
     return ToolSpec(
-        definition, operation, draft.arguments, constants, draft.body, draft.pager, trimmed
+        definition, operation, draft.arguments, draft.constants, draft.body, draft.pager, trimmed
     )
 
 
@@ -207,11 +227,10 @@ def describe_operation(operation: Operation) -> str:
 
 def find_constant(parameter: Parameter) -> str | int | float | None:
     """Return the one value that a required parameter can have, or None."""
-    schema = parameter.schema
-    if parameter.required and isinstance(schema, Mapping) and parameter.media_type is None:
-        value = schema.get("const")
-        return value if isinstance(value, str | int | float) else None
-    return None
+    if not parameter.required or parameter.media_type is not None:
+        return None
+    value = None if isinstance(parameter.schema, bool) else parameter.schema.get("const")
+    return value if isinstance(value, str | int | float) else None
 
 
 def _choose_body(api: APISpec, operation: Operation, taken: set[str]) -> BodyArgument | None:
@@ -223,8 +242,8 @@ def _choose_body(api: APISpec, operation: Operation, taken: set[str]) -> BodyArg
 
 def _list_permissions(api: APISpec) -> tuple[str, ...]:
     made: dict[str, None] = {}
-    for operation in api.operations:
-        origin = parse_origin(operation.server)
+    for server in dict.fromkeys(operation.server for operation in api.operations):
+        origin = parse_origin(server)
         if origin is not None:
             is_default = DEFAULT_PORTS[origin.scheme] == origin.port
             made["network:" + origin.host + ("" if is_default else f":{origin.port}")] = None

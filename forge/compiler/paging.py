@@ -227,6 +227,8 @@ def _find_type(schema: Schema, schemas: Mapping[str, Schema]) -> str:
     """The one type that a schema's values have besides null; "" where it is not one."""
     for part in list_applied_schemas(schema, schemas):
         written = part.get("type")
+        if isinstance(written, str) and written != "null":
+            return written
         kinds = [written] if isinstance(written, str) else written or []
         found = [kind for kind in kinds if kind != "null"]
         if found:

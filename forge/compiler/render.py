@@ -6,10 +6,9 @@ escapes, or as a name that `forge.naming` made.
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from forge.compiler.annotations import render_annotation
@@ -26,11 +25,20 @@ from sandbox.wire.graphql import classify_document
 
 WIDTH = 88
 _WORD = re.compile(r"\w+")
+_STRING = re.compile(r'''"""(?s:.*?)"""|"(?:[^"\\\n]|\\.)*"''' r"|'(?:[^'\\\n]|\\.)*'")
+"""A string literal or docstring as this module writes them."""
 _DELIMITED = {"spaceDelimited": "ssv", "pipeDelimited": "pipes", "tabDelimited": "tsv"}
 _PREFIXED = frozenset({"label", "matrix"})
 _FIRST = {"page": 1}
 """The first page's number where the code does not say one."""
 _SCALARS = frozenset({"string", "integer", "number", "boolean", "null"})
+_NOT_CALLED = {"Answer", "Any", "UNSET", "Unset", "tool"}
+_USES = {
+    **{name: f"{name}(" for name in API - _NOT_CALLED},
+    **{name: f"{name}.request(" for name in ("graphql", "http")},
+    **{name: name for name in _NOT_CALLED},
+}
+"""What stands in the code where a name of the runtime's API is used."""
 
 
 def render_server(server: ServerSpec) -> str:
@@ -51,17 +59,16 @@ def render_server(server: ServerSpec) -> str:
     return "\n\n\n".join(["\n".join(lines), *functions]) + "\n"
 
 
-def _find_used_names(functions: Iterable[str]) -> set[str]:
+def _find_used_names(functions: Collection[str]) -> set[str]:
     """Return the names of the runtime's API that the functions use; a word in a string does not
     count.
     """
     found: set[str] = set()
+    left = dict(_USES)
     for text in functions:
-        if any(name in text for name in API - found):
-            if API.intersection(_WORD.findall(text)) <= found:
-                continue
-            tree = ast.parse(text)
-            found |= API & {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        if any(map(text.__contains__, left.values())):
+            found |= API.intersection(_WORD.findall(_STRING.sub("", text)))
+            left = {name: use for name, use in left.items() if name not in found}
     return found
 
 
@@ -143,18 +150,17 @@ def _render_request(tool: ToolSpec, server: ServerSpec) -> list[str]:
         [f"        {format_literal(operation.method)},"],
         [f"        {format_literal(route)},"],
     ]
+    pairs: dict[str, list[str]] = {}
+    for argument in tool.arguments:
+        name, value = argument.parameter.name, _render_value(argument, server.api.schemas)
+        here = pairs.setdefault(argument.parameter.location, [])
+        here.append(f"{format_literal(name)}: {value}")
+    for fixed in tool.constants:
+        here = pairs.setdefault(fixed.location, [])
+        here.append(f"{format_literal(fixed.name)}: {format_literal(find_constant(fixed) or '')}")
     for location in ("path", "query", "header", "cookie"):
-        here = [a for a in tool.arguments if a.parameter.location == location]
-        pairs = [
-            f"{format_literal(a.parameter.name)}: {_render_value(a, server.api.schemas)}"
-            for a in here
-        ]
-        fixed = [p for p in tool.constants if p.location == location]
-        pairs += [
-            f"{format_literal(p.name)}: {format_literal(find_constant(p) or '')}" for p in fixed
-        ]
-        if pairs:
-            written.append(_render_list(f"{location}={{", pairs, "},", "        "))
+        if location in pairs:
+            written.append(_render_list(f"{location}={{", pairs[location], "},", "        "))
     if tool.body is not None:
         written += _render_body(tool.body, server.api.schemas)
     accepted = _find_accepted_types(operation)
@@ -209,16 +215,19 @@ def _find_accepted_types(operation: Operation) -> str:
         if response.status.startswith("2")
         for content in response.content
     ]
+    if "application/json" in kinds:
+        return ""
     plain = dict.fromkeys(sanitize_line(kind, 100) for kind in kinds)
     return "" if any(is_json(kind) or kind == "*/*" for kind in plain) else ", ".join(plain)[:300]
 
 
 def _render_call(arguments: list[list[str]]) -> list[str]:
     """Render `return http.request(…)` on one line where it fits, else one argument per line."""
-    short = ", ".join(lines[0].strip().removesuffix(",") for lines in arguments)
-    single = f"    return http.request({short})"
-    if all(len(lines) == 1 for lines in arguments) and len(single) <= WIDTH:
-        return [single]
+    if max(map(len, arguments)) == 1:
+        short = ", ".join(lines[0].strip().removesuffix(",") for lines in arguments)
+        single = f"    return http.request({short})"
+        if len(single) <= WIDTH:
+            return [single]
     return ["    return http.request(", *(line for lines in arguments for line in lines), "    )"]
 
 
@@ -255,7 +264,7 @@ def _render_styled_value(parameter: Parameter, value: str) -> str:
 def _is_scalar(parameter: Parameter, schemas: Mapping[str, Schema]) -> bool:
     """Whether style and explode make no difference: the value is neither array nor object."""
     kinds = resolve_schema(parameter.schema, schemas).get("type", "object")
-    return _SCALARS.issuperset([kinds] if isinstance(kinds, str) else kinds)
+    return kinds in _SCALARS if isinstance(kinds, str) else _SCALARS.issuperset(kinds)
 
 
 def _render_body(body: BodyArgument, schemas: Mapping[str, Schema]) -> list[list[str]]:

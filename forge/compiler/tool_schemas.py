@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from forge.compiler import paging
@@ -19,7 +19,7 @@ from forge.schemas.projection import (
     resolve_schema,
 )
 from forge.schemas.tolerance import admit_null, relax_list_bounds
-from forge.schemas.walk import Memo
+from forge.schemas.walk import memoize, memoize_pairs
 from sandbox.bundle.apispec import MediaType, Operation, Parameter, Schema
 from sandbox.bundle.model import Paging
 
@@ -28,6 +28,8 @@ LIMITS = ((64_000, 8_000), (16_000, 4_000), (4_000, 1_000), (1_000, 300))
 keeps all tools together within MAX_TOTAL.
 """
 MAX_TOTAL = 16_000_000
+BoundedSchema = tuple[dict[str, Any], SchemaSelection]
+"""A schema of a tool and the selection that it is from."""
 _BODILESS = frozenset({"204", "205"})
 
 
@@ -58,11 +60,15 @@ class SchemaBudget:
     request: Projection
     response: Projection
     brevity: SchemaShortener
-    build_argument: Memo[[], Schema]
+    build_argument: Callable[[Parameter], Schema]
     limits: tuple[int, int] = LIMITS[0]
-    mark_place: Memo[[str], Schema] = field(default_factory=lambda: Memo(_mark_place))
-    admit_null: Memo[[], Schema] = field(default_factory=lambda: Memo(admit_null))
-    relax_list_bounds: Memo[[], Schema] = field(default_factory=lambda: Memo(relax_list_bounds))
+    mark_place: Callable[[Schema, str], Schema] = field(
+        default_factory=lambda: memoize_pairs(_mark_place)
+    )
+    admit_null: Callable[[Schema], Schema] = field(default_factory=lambda: memoize(admit_null))
+    relax_list_bounds: Callable[[Schema], Schema] = field(
+        default_factory=lambda: memoize(relax_list_bounds)
+    )
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,7 @@ class ToolDraft:
 
     operation: Operation
     arguments: tuple[ToolArgument, ...]
+    constants: tuple[Parameter, ...]
     body: BodyArgument | None
     paging: Paging | None
     pager: str
@@ -93,9 +100,7 @@ def is_within_total(
     return True
 
 
-def build_input_schema(
-    draft: ToolDraft, allowed: SchemaBudget
-) -> tuple[dict[str, Any], SchemaSelection]:
+def build_input_schema(draft: ToolDraft, allowed: SchemaBudget) -> BoundedSchema:
     """Build the input schema (an object of all arguments), and return it with the selection it is
     from.
     """
@@ -118,14 +123,14 @@ def build_input_schema(
     }
     if required:
         root["required"] = required
-    return allowed.brevity.shorten_schema(_add_defs(root, chosen)), chosen
+    return allowed.brevity.shorten_schema(_add_defs(root, chosen.defs)), chosen
 
 
 def _mark_place(schema: Schema, place: str) -> Schema:
     """Add `x-in`, the value's place in the request; the mock stage compares it with the spec."""
     if schema is False:
         return False
-    return {**(schema if isinstance(schema, Mapping) else {}), "x-in": place}
+    return {**(schema if isinstance(schema, dict) else {}), "x-in": place}
 
 
 def list_success_schemas(operation: Operation) -> list[Schema]:
@@ -142,18 +147,18 @@ def list_success_schemas(operation: Operation) -> list[Schema]:
 
 
 def build_output_schema(
-    draft: ToolDraft, allowed: SchemaBudget
-) -> tuple[dict[str, Any], SchemaSelection]:
-    """Build the output schema: `status` and `body`, or text or bytes instead of the body. Returned
-    with the selection it is from.
+    gives: tuple[Schema, ...], is_paged: bool, allowed: SchemaBudget
+) -> BoundedSchema:
+    """Build the output schema of a tool whose draft `gives` these: `status` and `body`, or text or
+    bytes instead of the body. Returned with the selection it is from.
     """
-    chosen = allowed.response.select_schemas(draft.gives, allowed.limits[1])
-    if draft.paging:
-        relax = allowed.relax_list_bounds
-        defs = {name: relax(part) for name, part in chosen.defs.items()}
-        chosen = replace(chosen, schemas=tuple(map(relax, chosen.schemas)), defs=defs)
-    kinds = tuple(map(allowed.admit_null, chosen.schemas))
-    defs = {name: allowed.admit_null(part) for name, part in chosen.defs.items()}
+    chosen = allowed.response.select_schemas(gives, allowed.limits[1])
+    schemas, defs = chosen.schemas, chosen.defs
+    if is_paged:
+        schemas = tuple(map(allowed.relax_list_bounds, schemas))
+        defs = {name: allowed.relax_list_bounds(part) for name, part in defs.items()}
+    kinds = tuple(map(allowed.admit_null, schemas))
+    defs = {name: allowed.admit_null(part) for name, part in defs.items()}
     known = bool(kinds) and True not in kinds
     body: Schema = {} if not known else kinds[0] if len(kinds) == 1 else {"anyOf": list(kinds)}
     root = {
@@ -168,11 +173,11 @@ def build_output_schema(
             "content_type": {"type": "string"},
         },
     }
-    return _add_defs(root, replace(chosen, defs=defs if known else {})), chosen
+    return _add_defs(root, defs if known else {}), chosen
 
 
-def _add_defs(root: dict[str, Any], chosen: SchemaSelection) -> dict[str, Any]:
-    return {**root, "$defs": dict(chosen.defs)} if chosen.defs else root
+def _add_defs(root: dict[str, Any], defs: Mapping[str, Schema]) -> dict[str, Any]:
+    return {**root, "$defs": dict(defs)} if defs else root
 
 
 _BASE64 = {"type": "string", "contentEncoding": "base64"}

@@ -16,6 +16,7 @@ _ALSO_NOUNS = frozenset(
     "release request run save schedule set sign star sync transfer trash trigger update "
     "upgrade upload vote".split()
 )
+_ONLY_ACTS = ACTS - _ALSO_NOUNS
 _READS = frozenset(
     "all browse check count describe download exists export fetch find get has head index "
     "inspect is list load lookup query read retrieve return returns search see select show "
@@ -25,15 +26,12 @@ _SWITCHES = frozenset("mute off power set switch turn toggle".split())
 """Query parameters that set a thing where nothing says that the operation reads."""
 
 
-_PLAIN_SWITCHES = (
-    ACTS
-    - _ALSO_NOUNS
-    - frozenset(
-        "accept complete connect create expire fail finish freeze generate grant install load "
-        "order publish refresh reload renew start stop".split()
-    )
+_PLAIN_SWITCHES = _ONLY_ACTS - frozenset(
+    "accept complete connect create expire fail finish freeze generate grant install load "
+    "order publish refresh reload renew start stop".split()
 )
 """Verbs that make a request act where they are a parameter; the rest name what is looked for."""
+_ALL_SWITCHES = _SWITCHES | _PLAIN_SWITCHES
 _MANNERS = frozenset("async batch bulk force hard mass soft".split())
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _STARTED = frozenset({"201", "202"})
@@ -62,10 +60,11 @@ def classify_access(
     """
     if method not in _READ_METHODS:
         return "write"
-    operation_id = _strip_method(operation_id, method, path)
-    told = believed and _says_read(operation_id, summary)
+    named = split_words(_strip_method(operation_id, method, path))
+    said = split_words(summary)
+    told = believed and _says_read(named, said)
     answers = set(successes)
-    if _has_acting_name(path, operation_id, summary):
+    if _has_acting_name(path, named, said):
         return "write"
     if not told and (_names_an_act(path) or (answers and answers <= _STARTED)):
         return "write"
@@ -79,14 +78,15 @@ def _strip_method(operation_id: str, method: str, path: str) -> str:
 
     FastAPI adds the path too: `reset_all_api_reset_get` is `reset_all` at `/api/reset`.
     """
+    if not operation_id.endswith(f"_{method.lower()}"):
+        return _METHOD_ENDING.sub("", operation_id)
     added = f"{re.sub(r'[^A-Za-z0-9_]', '_', path)}_{method.lower()}"
     if operation_id.endswith(added) and len(operation_id) > len(added):
         return operation_id.removesuffix(added)
     return _METHOD_ENDING.sub("", operation_id)
 
 
-def _says_read(operation_id: str, summary: str) -> bool:
-    named, said = split_words(operation_id), split_words(summary)
+def _says_read(named: list[str], said: list[str]) -> bool:
     return bool(_READS & {*named[:1], *named[-1:], *said[:1], find_base_verb(said[:1])})
 
 
@@ -102,7 +102,7 @@ def _is_acting_parameter(name: str, value: str, told: bool) -> bool:
         return bool(ACTS & {*split_words(value)}) if value else not told
     if word in DESTROYING:
         return True
-    acts = word in _SWITCHES | _PLAIN_SWITCHES or _find_verb(word) in ACTS - _ALSO_NOUNS
+    acts = word in _ALL_SWITCHES or _find_verb(word) in _ONLY_ACTS
     return acts and not told and not value
 
 
@@ -117,18 +117,18 @@ def _find_verb(word: str) -> str:
     return ""
 
 
-def _has_acting_name(path: str, operation_id: str, summary: str) -> bool:
-    named, said = split_words(operation_id), split_words(summary)
+def _has_acting_name(path: str, named: list[str], said: list[str]) -> bool:
+    """Whether an operation is named after an act, in the words of its id, summary or path."""
     if named and named[-1] not in _READS and named[0] in ACTS:
         return True
-    if named and named[0] not in _READS and named[-1] in ACTS - _ALSO_NOUNS:
+    if named and named[0] not in _READS and named[-1] in _ONLY_ACTS:
         return True
     while len(said) > 1 and (said[0].endswith("ly") or said[0] in _MANNERS):
         said = said[1:]
-    if find_base_verb(said[:1]) in ACTS - _ALSO_NOUNS:
+    if find_base_verb(said[:1]) in _ONLY_ACTS:
         return True
     last = split_words(path.rstrip("/").rpartition("/")[2])
-    return len(last) == 1 and last[0] in ACTS - _ALSO_NOUNS
+    return len(last) == 1 and last[0] in _ONLY_ACTS
 
 
 def _names_an_act(path: str) -> bool:
@@ -143,4 +143,4 @@ def _names_an_act(path: str) -> bool:
     if not named or named[-1] in _READS:
         return False
     is_call = bool(method[1]) and len(named) > 1
-    return named[0] in (ACTS if is_call else ACTS - _ALSO_NOUNS)
+    return named[0] in (ACTS if is_call else _ONLY_ACTS)

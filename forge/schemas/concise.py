@@ -8,10 +8,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from forge.schemas.walk import PREFIX, Memo, is_leaf, rebuild_schema
+from forge.schemas.walk import PREFIX, is_leaf, memoize, rebuild_schema
 from forge.text import extract_first_sentence
 from sandbox.bundle.apispec import Schema
-from sandbox.schemas.keywords import parts
+from sandbox.schemas.keywords import HOLDERS, parts
 
 PROSE_BUDGET = 400
 """Characters of description and examples that a tool's arguments may take before they are cut."""
@@ -23,6 +23,8 @@ MAX_DEFS = 24
 _SHARED = ("properties", "$defs")
 """What holds the schemas that several tools have."""
 _NOTHING: Mapping[str, Schema] = MappingProxyType({})
+_TOLD = frozenset({"$ref", "title", "description", "examples"})
+_TRIMMED = HOLDERS | {"title", "description", "examples"}
 _NOTES = frozenset({"description", "title", "examples", "default", "deprecated", "x-in"})
 
 
@@ -32,7 +34,7 @@ class SchemaShortener:
     """
 
     def __init__(self) -> None:
-        self._find_facts = Memo(_SchemaFacts)
+        self._find_facts = memoize(_SchemaFacts)
 
     def shorten_schema(self, root: Mapping[str, Any]) -> dict[str, Any]:
         """The schema with definitions that are used once in their place, and with shorter prose.
@@ -42,66 +44,106 @@ class SchemaShortener:
         definitions all stay where they are: little is won there.
         """
         made = self._inline_single_uses(root)
-        named = {key: made[key] for key in _SHARED if key in made}
-        own = _SchemaFacts({**made, **dict.fromkeys(named, _NOTHING)})
+        own = _SchemaFacts({key: made[key] for key in made if key not in _SHARED})
         facts = {
-            key: {name: self._find_facts(schema) for name, schema in schemas.items()}
-            for key, schemas in named.items()
+            key: {name: self._find_facts(schema) for name, schema in made[key].items()}
+            for key in _SHARED
+            if key in made
         }
-        known = [own, *(part for parts in facts.values() for part in parts.values())]
-        if not any(part.has_prose for part in known):
+        texts = [part.texts for parts in facts.values() for part in parts.values() if part.texts]
+        if not texts and not own.texts:
             return made
-        limit = _choose_limit(known)
+        limit = _choose_limit([own.texts, *texts])
         trimmed = {
             key: {name: part.trim_prose(limit) for name, part in parts.items()}
             for key, parts in facts.items()
         }
-        return {**_to_mapping(own.trim_prose(limit)), **trimmed}
+        if not own.texts:
+            return {**made, **trimmed}
+        placed = {**made, **dict.fromkeys(facts, _NOTHING)}
+        return {**_to_mapping(_trim_texts(placed, limit)), **trimmed}
 
     def _inline_single_uses(self, root: Mapping[str, Any]) -> dict[str, Any]:
         defs: Mapping[str, Schema] = root.get("$defs", {})
         if not defs or len(defs) > MAX_DEFS:
             return dict(root)
-        counts = Counter(_list_links({**root, "properties": _NOTHING}))
-        for schema in (*root.get("properties", _NOTHING).values(), *defs.values()):
-            counts.update(self._find_facts(schema).links)
+        shared = (*root.get("properties", _NOTHING).values(), *defs.values())
+        own = _SchemaFacts({key: root[key] for key in root if key != "properties"})
+        facts = [own, *map(self._find_facts, shared)]
+        counts = Counter(link for part in facts if part.links for link in part.links)
         once = {
             name
             for name, schema in defs.items()
             if counts[name] == 1 and isinstance(schema, dict) and self._find_facts(schema).is_short
         }
-        return _inline_definitions(root, once) if once else dict(root)
+        return self._inline_definitions(root, once) if once else dict(root)
+
+    def _inline_definitions(self, root: Mapping[str, Any], once: set[str]) -> dict[str, Any]:
+        """The schema with these definitions in the place of the references to them."""
+        defs: Mapping[str, Schema] = root["$defs"]
+
+        def inline(schema: Schema, depth: int = 0) -> Schema:
+            if not isinstance(schema, dict) or is_leaf(schema):
+                return schema
+            name = str(schema.get("$ref", "")).removeprefix(PREFIX)
+            if name in once and depth < MAX_INLINED_DEPTH:
+                rest = {key: value for key, value in schema.items() if key != "$ref"}
+                if rest.keys() <= _NOTES:
+                    return inline({**_to_mapping(defs[name]), **rest}, depth + 1)
+            return rebuild_schema(schema, lambda part: inline(part, depth))
+
+        def inline_shared(schema: Schema) -> Schema:
+            # What refers to none of them stays the object of which the facts are known.
+            return schema if once.isdisjoint(self._find_facts(schema).links) else inline(schema)
+
+        own = {key: value for key, value in root.items() if key != "$defs"}
+        properties = own.get("properties", _NOTHING)
+        made = _to_mapping(inline({**own, "properties": _NOTHING}))
+        made["properties"] = {name: inline_shared(part) for name, part in properties.items()}
+        left: dict[str, Schema] = {}
+        # In the order in which `_SchemaFacts` of the whole would find them.
+        held = [self._find_facts(part) for part in reversed(parts(made))]
+        waiting = [link for part in held for link in part.links]
+        while waiting:
+            name = waiting.pop(0)
+            if name not in left and name in defs:
+                left[name] = inline_shared(defs[name])
+                waiting += self._find_facts(left[name]).links
+        return {**made, "$defs": left} if left else made
 
 
 class _SchemaFacts:
-    """What is known of one schema, found out when it is asked for."""
+    """What is known of one schema: `links` are the names of the definitions that it refers to, as
+    often as it does, `texts` the lengths of all its texts that nobody validates by; a title's is 0.
+    """
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
+        self.links: list[str] = []
+        self.texts: list[int] = []
         self._trimmed: dict[int, Schema] = {}
-        self._prose: dict[int, int] = {}
+        waiting: list[Schema] = [schema]
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, dict):
+                if not _TOLD.isdisjoint(item):
+                    self._read_keywords(item)
+                if not HOLDERS.isdisjoint(item):
+                    waiting += parts(item)
 
-    @cached_property
-    def links(self) -> list[str]:
-        return _list_links(self.schema)
-
-    @cached_property
-    def texts(self) -> list[int]:
-        return _measure_texts(self.schema)
+    def _read_keywords(self, schema: Mapping[str, Any]) -> None:
+        if "$ref" in schema:
+            self.links.append(schema["$ref"].removeprefix(PREFIX))
+        if "title" in schema:
+            self.texts.append(0)
+        if "description" in schema:
+            self.texts.append(len(schema["description"]))
+        if "examples" in schema:
+            self.texts.append(len(str(schema["examples"][0])) + 15)
 
     @cached_property
     def is_short(self) -> bool:
         return len(str(self.schema)) <= MAX_INLINED
-
-    @property
-    def has_prose(self) -> bool:
-        return bool(self.texts)
-
-    def count_prose(self, limit: int) -> int:
-        """The characters of prose where none is longer than the limit."""
-        if limit not in self._prose:
-            self._prose[limit] = sum(min(text, limit) for text in self.texts)
-        return self._prose[limit]
 
     def trim_prose(self, limit: int) -> Schema:
         if not self.texts:
@@ -111,76 +153,35 @@ class _SchemaFacts:
         return self._trimmed[limit]
 
 
-def _choose_limit(known: Collection[_SchemaFacts]) -> int:
+def _choose_limit(texts: Collection[list[int]]) -> int:
     """The longest limit of PROSE_LIMITS with which all prose stays within the budget, or the last.
     The last is tried first: most schemas with much prose do not even fit into that.
     """
     *longer, last = PROSE_LIMITS
-    if sum(part.count_prose(last) for part in known) > PROSE_BUDGET:
+    if not _is_within_budget(texts, last):
         return last
-    return next(
-        (at for at in longer if sum(p.count_prose(at) for p in known) <= PROSE_BUDGET), last
-    )
+    return next((limit for limit in longer if _is_within_budget(texts, limit)), last)
 
 
-def _inline_definitions(root: Mapping[str, Any], once: set[str]) -> dict[str, Any]:
-    """The schema with these definitions in the place of the references to them."""
-    defs: Mapping[str, Schema] = root["$defs"]
-
-    def inline(schema: Schema, depth: int = 0) -> Schema:
-        if not isinstance(schema, dict) or is_leaf(schema):
-            return schema
-        name = str(schema.get("$ref", "")).removeprefix(PREFIX)
-        rest = {key: value for key, value in schema.items() if key != "$ref"}
-        if name in once and depth < MAX_INLINED_DEPTH and rest.keys() <= _NOTES:
-            return inline({**_to_mapping(defs[name]), **rest}, depth + 1)
-        return rebuild_schema(schema, lambda part: inline(part, depth))
-
-    made = _to_mapping(inline({key: value for key, value in root.items() if key != "$defs"}))
-    left: dict[str, Schema] = {}
-    waiting = _list_links(made)
-    while waiting:
-        name = waiting.pop(0)
-        if name not in left and name in defs:
-            left[name] = inline(defs[name])
-            waiting += _list_links(left[name])
-    return {**made, "$defs": left} if left else made
+def _is_within_budget(texts: Collection[list[int]], limit: int) -> bool:
+    """Whether the texts, none longer than the limit, take no more than the budget."""
+    left = PROSE_BUDGET
+    for lengths in texts:
+        for length in lengths:
+            left -= length if length < limit else limit
+        if left < 0:
+            return False
+    return True
 
 
 def _to_mapping(schema: Schema) -> dict[str, Any]:
     return dict(schema) if isinstance(schema, dict) else {}
 
 
-def _list_links(schema: Schema) -> list[str]:
-    """The names of the definitions that a schema refers to, as often as it does."""
-    found, waiting = [], [schema]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict) and "$ref" in item:
-            found.append(item["$ref"].removeprefix(PREFIX))
-        waiting += parts(item)
-    return found
-
-
-def _measure_texts(schema: Schema) -> list[int]:
-    """The lengths of all texts in a schema that nobody validates by; a title's is 0."""
-    found: list[int] = []
-    waiting: list[Schema] = [schema]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            if "title" in item:
-                found.append(0)
-            if "description" in item:
-                found.append(len(item["description"]))
-            if "examples" in item:
-                found.append(len(str(item["examples"][0])) + 15)
-        waiting += parts(item)
-    return found
-
-
 def _trim_texts(schema: Schema, limit: int) -> Schema:
-    if not isinstance(schema, dict) or (is_leaf(schema) and _is_brief(schema, limit)):
+    if not isinstance(schema, dict) or _TRIMMED.isdisjoint(schema):
+        return schema
+    if HOLDERS.isdisjoint(schema) and _is_brief(schema, limit):
         return schema
     made = {key: value for key, value in schema.items() if key != "title"}
     if len(made.get("description", "")) > limit:

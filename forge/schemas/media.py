@@ -80,6 +80,8 @@ def choose_media_type(
 
 def is_json(media_type: str) -> bool:
     """Whether answers of this type are JSON values (RFC 6839 section 3.1)."""
+    if media_type == "application/json":
+        return True
     return _JSON.fullmatch(strip_parameters(media_type)) is not None
 
 

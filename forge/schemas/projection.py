@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
-from forge.schemas.tolerance import relax_schema
-from forge.schemas.walk import PREFIX, Memo, list_references, rebuild_schema
+from forge.schemas.tolerance import drop_presence, relax_alternatives
+from forge.schemas.walk import PREFIX, list_references, memoize, memoize_pairs, rebuild_schema
 from forge.text import shorten_text
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import HOLDERS, parts
@@ -27,7 +27,8 @@ _NAMING_PROPERTIES = frozenset({"allOf", "properties", "required"})
 _WITH_PARTS = HOLDERS | _NAMING_PROPERTIES
 _CHOICES = ("anyOf", "oneOf")
 _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
+# Schemas refer to each other by name, so none holds itself.
+_ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 
 
 @dataclass(frozen=True)
@@ -53,20 +54,24 @@ class Projection:
     def __init__(self, schemas: Mapping[str, Schema], direction: Direction) -> None:
         self._schemas, self._direction = schemas, direction
         self._hide = "readOnly" if direction == "request" else "writeOnly"
+        self._hiding = frozenset({self._hide, "$ref", "allOf"})
         self._made: dict[str, Schema] = {}
         self._needs: dict[str, set[str]] = {}
         self._sizes: dict[str, int] = {}
         self._flags: dict[str, bool] = {}
         self._outlines: dict[tuple[str, bool], Schema] = {}
-        self._find_reach = Memo(self._collect_nearest)
-        self._project_root = Memo(self._project_for_direction)
-        self._project_simple = Memo(self._keep_keywords)
-        self._list_root_references = Memo(list_references)
-        self._measure_root = Memo(_measure_json)
+        self._roots: dict[tuple[int, ...], tuple[Schema, ...]] = {}
+        self._find_reach = memoize_pairs(self._collect_nearest)
+        self._project_root = memoize(self._project_schema)
+        self._project_simple = memoize(self._keep_keywords)
+        self._weigh_root = memoize(lambda root: (_measure_json(root), list_references(root)))
 
     def project_roots(self, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
-        """The schemas projected, without the definitions that they refer to."""
-        return tuple(map(self._project_root, schemas))
+        """The schemas projected, without the definitions that they refer to. Of the same schemas
+        it is the same tuple, of which everything is found out once.
+        """
+        made = tuple(map(self._project_root, schemas))
+        return self._roots.setdefault(tuple(map(id, made)), made)
 
     def measure_selection(self, roots: tuple[Schema, ...], limit: int) -> int:
         """The `size` of what `select` makes of them."""
@@ -95,9 +100,10 @@ class Projection:
         and whether all of them are in it.
         """
         # The brackets of a list, and a comma between each two of its items.
-        left = limit - 2 - max(0, len(roots) - 1) - sum(map(self._measure_root, roots))
+        weighed = [self._weigh_root(root) for root in roots]
+        left = limit - 2 - max(0, len(roots) - 1) - sum(size for size, _ in weighed)
         names: dict[str, None] = {}
-        wave = sorted(set().union(*map(self._list_root_references, roots)))
+        wave = sorted(set().union(*(references for _, references in weighed)))
         whole = left >= 0
         while wave:
             fitting = []
@@ -191,7 +197,7 @@ class Projection:
 
     def _find_leaf(self, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
         name = str(schema.get("$ref", "")).removeprefix(PREFIX)
-        named = self._project_named(name) if name else self._project_for_direction(schema)
+        named = self._project_named(name) if name else self._project_schema(schema)
         if not isinstance(named, dict) or "$ref" in named or any(True for _ in parts(named)):
             return None
         kept = {key: value for key, value in named.items() if key not in _PROSE}
@@ -215,7 +221,7 @@ class Projection:
 
     def _project_named(self, name: str) -> Schema:
         if name not in self._made:
-            self._made[name] = self._project_for_direction(self._schemas.get(name, True))
+            self._made[name] = self._project_schema(self._schemas.get(name, True))
         return self._made[name]
 
     def _find_references(self, name: str) -> set[str]:
@@ -227,10 +233,6 @@ class Projection:
         if name not in self._sizes:
             self._sizes[name] = len(name) + _measure_json(self._project_named(name))
         return self._sizes[name]
-
-    def _project_for_direction(self, schema: Schema) -> Schema:
-        made = self._project_schema(schema)
-        return relax_schema(made) if self._direction == "response" else made
 
     def _project_schema(self, schema: Schema, inherited: frozenset[str] = frozenset()) -> Schema:
         if not isinstance(schema, dict):
@@ -247,12 +249,12 @@ class Projection:
         made = rebuild_schema(kept, self._project_schema)
         if together is not None:
             made["allOf"] = [self._project_schema(part, hidden) for part in together]
-        return made
+        return relax_alternatives(made) if self._direction == "response" else made
 
     def _keep_keywords(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords that this direction needs, their parts not yet projected."""
         if self._direction == "response":
-            return {key: value for key, value in schema.items() if key not in _NOT_IN_RESPONSES}
+            return drop_presence(schema, _NOT_IN_RESPONSES)
         kept = {key: value for key, value in schema.items() if key not in _FLAGS}
         if len(kept.get("description", "")) > MAX_TEXT:
             kept["description"] = shorten_text(kept["description"], MAX_TEXT)
@@ -265,19 +267,21 @@ class Projection:
         found = set()
         for part in list_applied_schemas(schema, self._schemas):
             for name, value in part.get("properties", {}).items():
-                if isinstance(value, dict) and self._is_hidden(value):
-                    found.add(name)
+                if isinstance(value, dict) and not self._hiding.isdisjoint(value):
+                    if self._is_hidden(value):
+                        found.add(name)
         return frozenset(found)
 
     def _is_hidden(self, schema: Mapping[str, Any]) -> bool:
-        name = schema.get("$ref")
-        if name is None and "allOf" not in schema:
-            return schema.get(self._hide) is True
-        if name is None or len(schema) > 1:
+        if "allOf" in schema:
             return self._is_flagged(schema)
-        if name not in self._flags:
-            self._flags[name] = self._is_flagged(schema)
-        return self._flags[name]
+        if schema.get(self._hide) is True or "$ref" not in schema:
+            return schema.get(self._hide) is True
+        name = schema["$ref"]
+        known = self._flags.get(name)
+        if known is None:
+            known = self._flags[name] = self._is_flagged({"$ref": name})
+        return known
 
     def _is_flagged(self, schema: Mapping[str, Any]) -> bool:
         return any(
@@ -309,6 +313,8 @@ def list_applied_schemas(schema: Schema, schemas: Mapping[str, Schema]) -> list[
 
 def merge_properties(schema: Schema | None, schemas: Mapping[str, Schema]) -> dict[str, Schema]:
     """The properties that an object has by its own, its `$ref`'s and its `allOf`'s word."""
+    if isinstance(schema, dict) and "$ref" not in schema and "allOf" not in schema:
+        return dict(schema.get("properties", {}))
     made: dict[str, Schema] = {}
     for part in reversed(list_applied_schemas(True if schema is None else schema, schemas)):
         made.update(part.get("properties", {}))

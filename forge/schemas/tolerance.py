@@ -8,6 +8,9 @@ values stays.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 from forge.schemas.walk import rebuild_schema
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import HOLDERS
@@ -22,18 +25,29 @@ _CHANGED = HOLDERS | _PRESENCE
 
 
 def relax_schema(schema: Schema) -> Schema:
-    """The schema without demands on which properties are there, in it and in its parts.
-
-    Branches that only differ in what they require overlap then, so `oneOf` becomes `anyOf`.
-    """
+    """The schema without demands on which properties are there, in it and in its parts."""
     if not isinstance(schema, dict) or _CHANGED.isdisjoint(schema):
         return schema
-    kept = {
+    return relax_alternatives(rebuild_schema(drop_presence(schema), relax_schema))
+
+
+def drop_presence(
+    schema: Mapping[str, Any], others: Collection[str] = frozenset()
+) -> dict[str, Any]:
+    """The schema without demands on which properties are there, and without `others` of its
+    keywords; its parts are as they were.
+    """
+    return {
         key: value
         for key, value in schema.items()
-        if key not in _PRESENCE and not (key in _CLOSED and value is False)
+        if key not in _PRESENCE and key not in others and not (value is False and key in _CLOSED)
     }
-    made = rebuild_schema(kept, relax_schema)
+
+
+def relax_alternatives(made: dict[str, Any]) -> dict[str, Any]:
+    """A schema whose parts are relaxed. Branches that only differ in what they require overlap
+    then, so `oneOf` becomes `anyOf`.
+    """
     if "oneOf" in made:
         branches = made.pop("oneOf")
         if "anyOf" in made:

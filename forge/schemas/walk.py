@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import BRANCHES, COMBINING, HOLDERS, convert_held, parts
 
 PREFIX = "#/$defs/"
+UNEVALUATED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
 _IN_PLACE_ONE = ("not", "if", "then", "else")
-P = ParamSpec("P")
+_IN_PLACE = COMBINING | {"$ref"}
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-class Memo(Generic[P, T]):
+def memoize(make: Callable[[Any], T]) -> Callable[[Any], T]:
     """A function that is asked again and again about the same objects, which are never changed:
     what it makes of each is made once. Equal objects that are not the same are not known again.
     """
+    known: dict[int, tuple[Any, T]] = {}
 
-    def __init__(self, make: Callable[Concatenate[Any, P], T]) -> None:
-        self._make = make
-        self._known: dict[tuple[Any, ...], tuple[Any, T]] = {}
-
-    def __call__(self, value: Any, *args: P.args, **kwargs: P.kwargs) -> T:
-        key = (id(value), *args)
-        known = self._known.get(key)
-        if known is None:
+    def recall(value: Any) -> T:
+        found = known.get(id(value))
+        if found is None:
             # The object is kept, so that no other one gets its id.
-            known = self._known[key] = value, self._make(value, *args, **kwargs)
-        return known[1]
+            found = known[id(value)] = value, make(value)
+        return found[1]
+
+    return recall
+
+
+def memoize_pairs(make: Callable[[Any, K], T]) -> Callable[[Any, K], T]:
+    """As `memoize`, of an object and a plain value."""
+    known: dict[tuple[int, K], tuple[Any, T]] = {}
+
+    def recall(value: Any, beside: K) -> T:
+        key = (id(value), beside)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = value, make(value, beside)
+        return found[1]
+
+    return recall
 
 
 def is_leaf(schema: Mapping[str, Any]) -> bool:
@@ -41,12 +55,12 @@ def rebuild_schema(
     schema: Mapping[str, Any], convert: Callable[[Schema], Schema]
 ) -> dict[str, Any]:
     """The schema with each direct part converted, made sound where a part became true."""
-    made = dict(schema)
     if HOLDERS.isdisjoint(schema):
-        return made
-    for key, value in schema.items():
-        if key in HOLDERS:
-            made[key] = convert_held(key, value, convert)
+        return dict(schema)
+    made = {
+        key: convert_held(key, value, convert) if key in HOLDERS else value
+        for key, value in schema.items()
+    }
     return make_sound(made)
 
 
@@ -57,7 +71,7 @@ def make_sound(schema: dict[str, Any]) -> dict[str, Any]:
     """
     if COMBINING.isdisjoint(schema):
         return schema
-    if any(part is True for part in schema.get("oneOf", ())):
+    if True in schema.get("oneOf", ()):
         branches = schema.pop("oneOf")
         schema.setdefault("anyOf", branches)
     if schema.get("not") is True:
@@ -65,8 +79,8 @@ def make_sound(schema: dict[str, Any]) -> dict[str, Any]:
     if schema.get("if") is True:
         for key in ("if", "then", "else"):
             schema.pop(key, None)
-    if any(part is True for key in BRANCHES for part in schema.get(key, ())):
-        for key in ("unevaluatedProperties", "unevaluatedItems"):
+    if not UNEVALUATED.isdisjoint(schema) and any(True in schema.get(key, ()) for key in BRANCHES):
+        for key in UNEVALUATED:
             schema.pop(key, None)
     return schema
 
@@ -90,9 +104,11 @@ def list_references(schema: Schema) -> set[str]:
     waiting = [schema]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, dict) and "$ref" in item:
-            found.add(item["$ref"].removeprefix(PREFIX))
-        waiting += parts(item)
+        if isinstance(item, dict):
+            if "$ref" in item:
+                found.add(item["$ref"].removeprefix(PREFIX))
+            if not HOLDERS.isdisjoint(item):
+                waiting += parts(item)
     return found
 
 
@@ -100,8 +116,9 @@ def find_endless_references(defs: Mapping[str, Schema]) -> list[tuple[str, str]]
     """The references (from, to) between named schemas that make an evaluation never end."""
     found: list[tuple[str, str]] = []
     done: set[str] = set()
-    for start in defs:
-        path = {} if start in done else {start: list_in_place_references(defs[start])}
+    for start, schema in defs.items():
+        is_alone = isinstance(schema, dict) and _IN_PLACE.isdisjoint(schema)
+        path = {} if is_alone or start in done else {start: list_in_place_references(schema)}
         while path:
             name = next(reversed(path))
             other = next(path[name], None)

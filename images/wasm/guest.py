@@ -17,6 +17,7 @@ import random
 import re
 import sys
 import time
+import types
 import zoneinfo
 from typing import Any
 
@@ -35,8 +36,12 @@ BROUGHT = ("socket", "subprocess")
 """Modules that asyncio brings and that do nothing here: their import is told as what it is."""
 REHEARSALS = 100
 """By then the interpreter has specialised the code that every call runs (PEP 659)."""
-HOLES = (*range(32, 513, 16), *(512 << n for n in range(1, 8)))
-"""Sizes of memory blocks: those of CPython's own allocator, and larger ones."""
+SETTLE, LIST = "settle", "list objects"
+"""Lines that are no messages: the first ends `run` after `_settle`, the answer to the other is what
+`_list_objects` returns."""
+HOLES = (*range(8, 513, 8), *(512 << n for n in range(1, 8)))
+"""Sizes of memory blocks: those of CPython's own allocator where pointers have 32 bits, and larger
+ones."""
 FRESH_BYTES = 32 * 1024
 """So much in one row lies in no hole."""
 SAMPLE = """
@@ -45,6 +50,10 @@ from toolwright import http, tool
 @tool
 def fetch(key):
     return http.request("GET", "/items/{key}", path={"key": key}, query={"a": "b"})
+
+@tool
+def echo(key):
+    return {"key": key}
 """
 _STRINGS_AND_SCALARS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^"\[\]{}]+', re.DOTALL)
 _RUNS = re.compile(r"[\[{]+|[\]}]+")
@@ -55,11 +64,19 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
     """The component's export."""
 
     def run(self) -> None:
-        random.seed = CHANCE.seed
-        _rehearse()
+        """Serve until the host has an empty line. Called again, it goes on from there: the host has
+        kept the memory, and begins others with it (sandbox/engines/wasm/memory.py).
+        """
+        if not STARTED:
+            random.seed = CHANCE.seed
+            _rehearse()
+            STARTED.append(True)
         answer = ""
-        while True:
-            answer = _answered(CONNECTION, wit_world.next_line(answer))
+        while line := wit_world.next_line(answer):
+            if line == SETTLE:
+                _settle()
+                return
+            answer = _list_objects() if line == LIST else _answered(CONNECTION, line)
 
 
 class Printed:
@@ -163,13 +180,15 @@ def _rehearse() -> None:
     connection = Connection(
         None, lambda bundle, _: BrokerTransport(bundle.base_url, lambda params: {"result": answer})
     )
-    tool = {"name": "fetch", "description": "", "access": "read", "input_schema": {}}
-    tools = [{**tool, "output_schema": {"type": "object"}, "requests": [], "security": []}]
+    tool = {"description": "", "access": "read", "input_schema": {}}
+    tool |= {"output_schema": {"type": "object"}, "requests": [], "security": []}
+    tools = [{**tool, "name": "fetch"}, {**tool, "name": "echo"}]
     manifest = {"name": "sample", "version": 1, "base_url": "https://sample.invalid/v1"}
     messages: tuple[tuple[str, dict[str, Any]], ...] = (
         ("toolwright/load", {"manifest": manifest, "tools": tools, "source": SAMPLE}),
         ("initialize", {"capabilities": {"experimental": {"toolwright/request": {}}}}),
         ("tools/call", {"name": "fetch", "arguments": {"key": "a"}}),
+        ("tools/call", {"name": "echo", "arguments": {"key": "a"}}),
     )
     for method, params in messages:
         message = {"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
@@ -177,23 +196,61 @@ def _rehearse() -> None:
             raise RuntimeError(f"the rehearsal failed at {method}")
 
 
-def _filled() -> list[bytes]:
+def _fill_block(size: int) -> object:
+    """A new object of so many bytes."""
+    empty = sys.getsizeof(b"")
+    if size > empty:
+        return bytes(size - empty)
+    return object() if size <= sys.getsizeof(object()) else float(size)
+
+
+def _filled() -> list[object]:
     """What fills the holes that building left in the interpreter's memory.
 
     New values then lie on pages of their own. In holes they would lie on hundreds of pages, each of
     which an instance has to copy first.
     """
-    empty, kept = sys.getsizeof(b""), []
+    kept: list[object] = []
     for size in HOLES:
         in_row, last = 0, 0
         while in_row * size < FRESH_BYTES:
-            kept.append(bytes(size - empty))
+            kept.append(_fill_block(size))
             in_row = in_row + 1 if 0 < id(kept[-1]) - last <= size + 16 else 0
             last = id(kept[-1])
     return kept
 
 
+def _settle() -> None:
+    """Leave no holes, and keep all objects out of later collections. Called once more after the
+    first run, which frees some of what it needs.
+    """
+    gc.collect()
+    FILLING.extend(_filled())
+    gc.freeze()
+
+
+def _list_objects() -> str:
+    """The version of Python, and the addresses of all objects that modules lead to.
+
+    The host makes them immortal once (sandbox/engines/wasm/settling.py), so that an instance does
+    not have to copy the pages on which they lie to count references.
+    """
+    seen: set[int] = set()
+    found: list[Any] = list(sys.modules.values())
+    while found:
+        fresh = [o for o in {id(o): o for o in found}.values() if id(o) not in seen]
+        seen.update(map(id, fresh))
+        found = gc.get_referents(*fresh)
+        for code in fresh:
+            if isinstance(code, types.CodeType):
+                # No attribute that is made when it is read: its value would be there only here.
+                found += (code.co_consts, code.co_names, code.co_linetable, code.co_exceptiontable)
+                found += (code.co_name, code.co_qualname, code.co_filename)
+    return " ".join(map(str, [*sys.version_info[:2], *sorted(seen)]))
+
+
 CONNECTION = Connection(None, _transport)
+STARTED: list[bool] = []
 CHANCE = chance.install()
 _import_all()
 event_loop.install()
@@ -211,6 +268,5 @@ for brought in BROUGHT:
 sys.stdin, sys.stdout, sys.stderr = None, Printed(), Printed()
 sys.meta_path = [Absent()]
 sys.path_hooks, sys.path = [], []
-gc.collect()
-FILLING = _filled()
-gc.freeze()
+FILLING: list[object] = []
+_settle()

@@ -218,7 +218,10 @@ def apply_overrides(
         known = reads is None or _is_query(tool) or compute_operation_digest(tool) in reads
         level = resolve_level(tool, override, signed, compiled and known, program)
         access: Access = "read" if level == "read" else "write"
-        tools.append(replace(tool, access=access, destructive=level == "destructive"))
+        destructive = level == "destructive"
+        # Most count as their server says, and making one anew takes as long as all else here.
+        same = (tool.access, tool.destructive) == (access, destructive)
+        tools.append(tool if same else replace(tool, access=access, destructive=destructive))
     return replace(bundle, tools=tuple(tools))
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from forge.text import render_count
-from orchestrator.app import open_app
-from orchestrator.cli.progress.working import open_shown
+from orchestrator.cli.registering import open_registering
 from orchestrator.cli.terminal import print_table, print_text
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.thirdparty import AddedServer, Addition, Additions
@@ -20,7 +19,7 @@ async def add_server(
     settings: Settings, addition: Addition, signer: Signer, quiet: bool
 ) -> AddedServer:
     """Fetch, cage, list and register a server. Raises what `Additions.add` raises."""
-    async with open_shown(open_app(settings, "add"), quiet) as app:
+    async with open_registering(settings, "add", quiet) as app:
         additions = Additions(
             app.store.servers,
             app.store.grants,

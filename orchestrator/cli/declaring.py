@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forge.compiler.selection import parse_credential
 from forge.errors import CredentialPlaceInvalid, CredentialPlaceUnknown
-from orchestrator.app import open_app
+from orchestrator.cli.registering import open_registering
 from orchestrator.cli.terminal import err
 from orchestrator.forging.carrying import declare_for
 from orchestrator.forging.order import ForgeStep
@@ -31,7 +31,7 @@ async def publish_declaring(settings: Settings, server: str, name: str, place: s
     """The version of a registered server that has this credential, proved and registered. Raises
     what `Forge.declare_credential` raises.
     """
-    async with open_app(settings, "forge") as app:
+    async with open_registering(settings, "forge") as app:
         scheme = parse_credential(f"{place}=@{name}")
         return (await app.forge.declare_credential(server, scheme, _print_step)).entry
 

@@ -20,6 +20,7 @@ from orchestrator.cli.terminal import err, print_text
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
 from registry.models import ENDED_JOBS
+from sandbox.modulepath import join_module_path
 
 EXAMPLES = (
     Path(__file__).parents[1] / "control" / "assets" / "harbour",
@@ -76,7 +77,7 @@ class DemoStory:
             **os.environ,
             "TOOLWRIGHT_HOME": str(settings.home),
             "TOOLWRIGHT_ENGINE": settings.engine,
-            "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+            "PYTHONPATH": join_module_path(),
         }
 
     async def run_story(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from orchestrator.app import App, open_app
+from orchestrator.app import App
 from orchestrator.approvals.needs import (
     allow_needs,
     check_allowable,
@@ -20,8 +20,8 @@ from orchestrator.approvals.needs import (
 from orchestrator.approvals.services import choose_service
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.progress.job_progress import ProgressPrinter
-from orchestrator.cli.progress.working import open_shown
 from orchestrator.cli.questions import ask_person
+from orchestrator.cli.registering import open_registering
 from orchestrator.cli.terminal import ask_pin, err, is_terminal
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
@@ -52,7 +52,7 @@ async def resume_job(
     """Resume a job: allow what it needs, go on with it, or register its last draft. `shown` is the
     digest of the needs that a person was shown. Raises OrchestratorError where it needs others.
     """
-    async with open_shown(open_app(settings, "forge"), quiet) as app:
+    async with open_registering(settings, "forge", quiet) as app:
         if experimental:
             return await carry_out_job(app, app.submissions.queue_experimental(identity), quiet)
         job = app.store.jobs.get(identity)

@@ -14,6 +14,7 @@ import tempfile
 from typing import Any
 
 from orchestrator.settings import Settings
+from sandbox.modulepath import join_module_path
 
 MAX_OUTPUT = 4 << 20
 """Bytes of a command's output that are read."""
@@ -27,8 +28,7 @@ def run_command(
     is written to its standard input, which no other user of the machine can read, unlike arguments.
     """
     command = [sys.executable, "-m", "orchestrator", *arguments]
-    path = os.pathsep.join(each or os.getcwd() for each in sys.path)
-    own = {"TOOLWRIGHT_HOME": str(settings.home), "PYTHONPATH": path}
+    own = {"TOOLWRIGHT_HOME": str(settings.home), "PYTHONPATH": join_module_path()}
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as problems:
         try:
             subprocess.run(

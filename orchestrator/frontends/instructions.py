@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from orchestrator.app import App
 from orchestrator.frontends.greeting import INSTRUCTIONS, keep_instructions
+from orchestrator.frontends.tool_front import TOLD
 from registry.database.fingerprint import compute_fingerprint
 from sandbox.bundle.permissions import parse_permissions
 from sandbox.bundle.target import HTTPS
@@ -29,6 +30,14 @@ def load_instructions(app: App) -> str:
     if fingerprint:
         keep_instructions(app.settings.home, fingerprint, told)
     return told
+
+
+def find_instructions(app: App) -> str | None:
+    """The same; None where they cannot be made: the SDK's server says why."""
+    try:
+        return load_instructions(app)
+    except TOLD:
+        return None
 
 
 def _build_current(app: App) -> str:
@@ -55,7 +64,8 @@ def build_instructions(
         told.append(line)
     left = max(count, len(servers)) - len(told)
     if not told:
-        return f"{INSTRUCTIONS} {left} servers are registered." if left else INSTRUCTIONS
+        registered = "server is" if left == 1 else "servers are"
+        return f"{INSTRUCTIONS} {left} {registered} registered." if left else INSTRUCTIONS
     more = f" and {left} more" if left else ""
     return f"{INSTRUCTIONS} Registered: {', '.join(told)}{more}."
 

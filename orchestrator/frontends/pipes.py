@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import stat
 import sys
@@ -11,7 +12,11 @@ from contextlib import asynccontextmanager, suppress
 
 from orchestrator.errors import OrchestratorError
 
-MAX_LINE = 48 * 1024 * 1024
+MAX_LINE = 64 * 1024 * 1024
+LAST_SECONDS = 5.0
+"""How long the last answers may take to be read."""
+PIPE_BYTES = 1024 * 1024
+"""What any user's pipe may hold (pipe(7), /proc/sys/fs/pipe-max-size)."""
 
 
 def require_pipes() -> None:
@@ -37,8 +42,12 @@ async def read_line(reader: asyncio.StreamReader) -> bytes:
 
 
 @asynccontextmanager
-async def take_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """stdin and stdout for ourselves: what anything else prints goes to stderr."""
+async def take_pipes(
+    unread: bytes = b"",
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """stdin and stdout for ourselves: what anything else prints goes to stderr. What was read of
+    them already, and is `unread`, comes first.
+    """
     require_pipes()
     sys.stdout.flush()
     source, sink = os.dup(0), os.dup(1)
@@ -46,8 +55,13 @@ async def take_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.Stre
     os.dup2(null, 0)
     os.dup2(2, 1)
     os.close(null)
+    # A large answer is written in a few pieces instead of many. What is no pipe stays as it is.
+    if sys.platform == "linux":
+        with suppress(OSError):
+            fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MAX_LINE)
+    reader.feed_data(unread)
     await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", buffering=0)
     )
@@ -58,6 +72,8 @@ async def take_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.Stre
     try:
         yield reader, writer
     finally:
-        with suppress(ConnectionError):
-            await writer.drain()
+        # A client that is gone, or reads no more, does not keep the process.
+        with suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(LAST_SECONDS):
+                await writer.drain()
         writer.close()

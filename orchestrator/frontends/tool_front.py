@@ -24,7 +24,7 @@ from orchestrator.results.shape import write_json
 from orchestrator.views import Result
 from registry.errors import RegistryError, RowNotFound
 from registry.jobs.jobs import awaits_answer, is_parked
-from registry.models import ENDED_JOBS, Job
+from registry.models import ENDED_JOBS, Job, ToolMatch
 from sandbox.bundle.apispec import Access
 from sandbox.errors import BundleInvalid, SandboxError
 from sandbox.sanitize import clean_json, is_large
@@ -141,11 +141,14 @@ class ToolFront:
             self._app.suggestions.route, arguments["task"], arguments.get("k", 5)
         )
         if routed.found:
-            first = routed.found[0].match
-            with suppress(UnknownTool, BundleInvalid):
-                self._app.dispatch.execution.prepare_call(first.entry, first.tool)
+            # When the answer is written: whoever reads it calls no sooner.
+            asyncio.get_running_loop().call_soon(self._prepare_call, routed.found[0].match)
         text = "" if routed.found else _NOTHING_FITS
         return views.build_answer(routed.to_json(), text)
+
+    def _prepare_call(self, match: ToolMatch) -> None:
+        with suppress(UnknownTool, BundleInvalid, RegistryError):
+            self._app.dispatch.execution.prepare_call(match.entry, match.tool)
 
     async def _call_with_access(
         self, access: Access, arguments: Arguments, progress: Tell

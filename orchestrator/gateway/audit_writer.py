@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +23,12 @@ from registry.store import Store
 from registry.trust import Standing
 
 GROUP_SECONDS = 0.02
+HOLD_SECONDS = 0.5
+"""How long calls are held by the process that stores them: it does so beside the next call, which a
+group of many disturbs no more than one of few.
+"""
+MAX_HELD, HELD_BYTES = 1_000, 4 << 20
+"""It holds no more calls, nor more bytes of them."""
 RETRY_SECONDS = 1.0
 CLOSE_SECONDS = 5.0
 MAX_BEHIND = 1_000
@@ -34,9 +41,10 @@ log = structlog.get_logger()
 
 @dataclass
 class CallWriter:
-    """Writes finished reads in groups, in their order. The rows of a read are begun 20 ms after its
-    answer at the latest; a SIGKILL may lose it until their transaction is on disk. No read begins
-    while what ended before cannot be stored (`find_backlog`).
+    """Writes finished reads in groups, in their order. 20 ms after its answer at the latest a read
+    has rows begun, or is held by the process that stores them while calls are many; until then,
+    and while a transaction goes on, a SIGKILL may lose it. No read begins while what ended before
+    cannot be stored (`find_backlog`).
 
     `recorded` is told each server's new standing, `stored` each call once it is on disk. Every call
     that begins is numbered, and the audit's rows say up to which number all have one: `audit
@@ -49,7 +57,16 @@ class CallWriter:
     stored: Callable[[Invocation], None] = lambda invocation: None
     offload: RecordOffload | None = None
     _waiting: list[Invocation] = field(default_factory=list)
+    _held: list[Invocation] = field(default_factory=list)
+    """Those that `offload` holds."""
+    _held_since: float = 0.0
     _accounts: list[tuple[Invocation, str]] = field(default_factory=list)
+    _unwritten: set[int] = field(default_factory=set)
+    """Serials of all these, and of what is being written."""
+    _wanted: bool = False
+    """Whether somebody waits for what is held."""
+    _written: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set, and cleared at once, whenever some were written."""
     _flush: asyncio.Task[None] | None = None
     _oldest: float = 0.0
     """When the first of those that wait ended, on the event loop's clock."""
@@ -77,17 +94,16 @@ class CallWriter:
         if not self._waiting:
             self._oldest = asyncio.get_running_loop().time()
         self._waiting.append(invocation)
+        self._unwritten.add(invocation.serial)
         self._start_flush()
 
     def account_call(self, invocation: Invocation, became: str) -> None:
         """Note that a call that began has no record of its own: `became` says what it has instead.
         Nothing where it has been taken up already.
         """
-        taken = (*self._waiting, *(call for call, _ in self._accounts))
-        if invocation.serial in self._without_row and all(
-            call.serial != invocation.serial for call in taken
-        ):
+        if invocation.serial in self._without_row and invocation.serial not in self._unwritten:
             self._accounts.append((invocation, became))
+            self._unwritten.add(invocation.serial)
             self._start_flush()
 
     async def store_call(self, invocation: Invocation) -> None:
@@ -101,11 +117,16 @@ class CallWriter:
 
     async def wait_written(self) -> None:
         """Return when every call that has ended is on disk, or could not be for a while."""
-        if self._flush is not None:
-            await asyncio.wait({self._flush}, timeout=CLOSE_SECONDS)
+        ended = frozenset(self._unwritten)
+        self._wanted = bool(ended)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while not self._unwritten.isdisjoint(ended):
+                    await self._written.wait()
 
     async def close(self) -> None:
         """Return when everything is written, or could not be for a while."""
+        self._wanted = True
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 while self._flush and not self._flush.done():
@@ -131,12 +152,16 @@ class CallWriter:
             self._flush = asyncio.get_running_loop().create_task(self._flush_groups())
 
     async def _flush_groups(self) -> None:
-        while self._waiting or self._accounts:
+        while self._waiting or self._held or self._accounts:
             age = asyncio.get_running_loop().time() - self._oldest
             await asyncio.sleep(GROUP_SECONDS - age if self._waiting else GROUP_SECONDS)
             if self._accounts:
                 await self._flush_accounts()
             group, self._waiting = self._waiting, []
+            if await self._hold_group(group):
+                continue
+            group, self._held = [*self._held, *group], []
+            self._wanted = False
             left = await self._store_group(group) if group else []
             if not left:
                 self._unusable = ""
@@ -149,6 +174,23 @@ class CallWriter:
                 for lost in waiting[MAX_WAITING:]:
                     await self._lose_call(lost, "too many calls wait for a disk that takes them")
                 await asyncio.sleep(RETRY_SECONDS)
+
+    async def _hold_group(self, group: Sequence[Invocation]) -> bool:
+        """Have a group held by the process that stores; whether it, and what is held already, can
+        wait for more. A call that failed cannot: what its server may do next can depend on it.
+        """
+        now = asyncio.get_running_loop().time()
+        if not self._held:
+            self._held_since = now
+        held = len(self._held) + len(group)
+        if self._wanted or not 0 < held < MAX_HELD or now - self._held_since >= HOLD_SECONDS:
+            return False
+        if self.offload is None or any(call.failure for call in group):
+            return False
+        if group and not await self.offload.hold_calls(group, time.time(), self._complete):
+            return False
+        self._held += group
+        return self.offload.held_bytes < HELD_BYTES
 
     async def _store_group(self, group: list[Invocation]) -> list[Invocation]:
         """Store a group. Returns the calls that the database cannot take at present."""
@@ -205,7 +247,7 @@ class CallWriter:
         self._tell_stored(invocation, standing)
 
     def _tell_stored(self, invocation: Invocation, standing: Standing | None) -> None:
-        self._without_row.pop(invocation.serial, None)
+        self._note_written(invocation)
         try:
             if standing is not None:
                 self.recorded(invocation.entry, standing)
@@ -219,15 +261,21 @@ class CallWriter:
         for invocation, became in accounts:
             payload = {"serial": invocation.serial, "became": became, "complete": self._complete}
             if await self._add_note(ACCOUNTED, invocation.id, payload):
-                self._without_row.pop(invocation.serial, None)
+                self._note_written(invocation)
             else:
                 self._accounts.append((invocation, became))
+
+    def _note_written(self, invocation: Invocation) -> None:
+        self._without_row.pop(invocation.serial, None)
+        self._unwritten.discard(invocation.serial)
+        self._written.set()
+        self._written.clear()
 
     async def _lose_call(self, invocation: Invocation, reason: str) -> None:
         """A call that has no row is our own failure: it is told, and nothing more is sent."""
         log.error("a call is not in the audit", call=invocation.id, reason=reason)
         # It counts as complete, so that `audit verify` names it.
-        self._without_row.pop(invocation.serial, None)
+        self._note_written(invocation)
         await self._add_note("call.lost", invocation.id, {"reason": reason})
         try:
             why = f"the call {invocation.id} could not be recorded: {reason}"

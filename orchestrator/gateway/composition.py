@@ -59,7 +59,7 @@ def check_known_answer(
         return  # A request, the network beside HTTP, or a tool that is told of elsewhere.
     wrong = get_checker(called.input_schema).find_problem(answer.arguments)
     if wrong:
-        yield f"{answer.tool} does not take these arguments: {wrong.where or '/'}: {wrong.reason}"
+        yield f"{answer.tool} does not take these arguments: {wrong}"
     if answer.failure or is_fault:
         return
     unlike = get_checker(called.output_schema).find_problem(answer.structured)

@@ -79,9 +79,9 @@ class ReadSessions:
         nothing is said: the call that wants it will be told.
         """
         key = self._find_key(bundle)
-        if self._find_session(bundle) is not None or key in self._preparing:
+        if len(self._preparing) >= self.ahead or key in self._preparing:
             return
-        if len(self._preparing) < self.ahead:
+        if self._find_session(bundle) is None:
             task = asyncio.get_running_loop().create_task(self._open_unused(bundle))
             self._preparing[key] = task
             task.add_done_callback(lambda _: self._preparing.pop(key))

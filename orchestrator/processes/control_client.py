@@ -19,6 +19,7 @@ import psutil
 
 from orchestrator.errors import ControlUnreachable
 from orchestrator.settings import Settings
+from sandbox.modulepath import join_module_path
 
 HEALTH_SECONDS = 2.0
 STOP_SECONDS = 5.0
@@ -88,7 +89,7 @@ def spawn_command(settings: Settings, *arguments: str, told: str = "") -> subpro
             env={
                 **os.environ,
                 "TOOLWRIGHT_HOME": str(settings.home),
-                "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+                "PYTHONPATH": join_module_path(),
             },
         )
         assert process.stdin is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from orchestrator.errors import UnknownTool
@@ -12,8 +13,12 @@ from registry.models import Entry, Route, ToolMatch
 from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 from registry.trust import Standing
+from sandbox import exactjson
 from sandbox.bundle.apispec import Access
 from sandbox.errors import BundleInvalid
+
+MOST_READ = 1_000
+"""Of so many listings the schemas are kept: the same tools are found again and again."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Suggestion:
             "similarity": round(match.score, 4),
             "trust": self.standing.level,
             "reliability": self.standing.score,
-            "inputSchema": tool.definition["inputSchema"],
+            "inputSchema": _read_input_schema(tool.listed),
         }
 
 
@@ -85,16 +90,23 @@ class Suggestions:
         )
 
     def _suggest(self, match: ToolMatch) -> Suggestion:
-        entry = self.store.servers.get(match.entry)
-        standing = self.store.standings.get(match.entry)
-        return Suggestion(match, entry, standing, self._access(entry, match.tool))
-
-    def _access(self, entry: Entry, tool: str) -> Access:
-        """What a tool counts as; what was registered where its files cannot be read."""
+        """The tool as the catalog has it; as it was registered where its files cannot be read, or
+        the catalog does not know of it yet.
+        """
         try:
-            return self.roster.find_tool(entry.name, tool).access
+            member = self.roster.find_server(match.entry, match.tool)
         except (UnknownTool, BundleInvalid):
-            return entry.get_tool(tool).access
+            entry = self.store.servers.get(match.entry)
+            standing = self.store.standings.get(match.entry)
+            return Suggestion(match, entry, standing, entry.get_tool(match.tool).access)
+        access = member.tools[match.tool].access
+        return Suggestion(match, member.entry, member.standing, access)
+
+
+@lru_cache(MOST_READ)
+def _read_input_schema(listed: str) -> Any:
+    """The input schema of a tool's listing. Nobody changes it."""
+    return exactjson.loads(listed.encode())["inputSchema"]
 
 
 def find_quarantined(store: Store, task: str, k: int) -> dict[str, str]:

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Delete, delete, insert, select
 from registry.database import tables
 from registry.database.audit_chain import ARCHIVED, SUBJECT, Repository
 from registry.database.canonical import clean_text
+from registry.database.rows import fetch_mappings
 from registry.errors import GrantStale
 from registry.models import DocumentationSource, Grant, GrantKind
 
@@ -21,6 +22,8 @@ ADDED = "grant.added"
 REVOKED = "grant.removed"
 _TEXT = 2_000
 _COLUMNS = tuple(column.name for column in tables.grants.columns)
+# Built once: every server that is looked up asks for them.
+_SOURCES = select(tables.sources).order_by(tables.sources.c.url)
 
 
 class GrantTable(Repository):
@@ -46,9 +49,9 @@ class GrantTable(Repository):
 
     def find_sources(self) -> tuple[DocumentationSource, ...]:
         """All registered sources, by URL."""
-        query = select(tables.sources).order_by(tables.sources.c.url)
-        with self._database.read() as connection:
-            return tuple(DocumentationSource(**row) for row in connection.execute(query).mappings())
+        with self._database.look() as connection:
+            rows = fetch_mappings(connection, _SOURCES, {})
+        return tuple(DocumentationSource(**row) for row in rows)
 
     def add_grant(self, grant: Grant) -> None:
         """Store a signed grant in place of an earlier one. Raises GrantStale."""

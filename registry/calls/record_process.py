@@ -8,8 +8,8 @@ and what was handed over outlives a SIGKILL of the process that answers.
 
 is that process, with one end of a socket pair as its standard input. Both ends are this program,
 and nobody else has the pair, so what is said on it is pickled. A frame is its length in four bytes
-and that many bytes: to it `(calls, now, complete)` as `CallTable.record_many` takes them, back the
-standings, or nothing where they could not be stored.
+and that many bytes: to it a `Handover`; back, where that is to be stored, the standings of all that
+it holds, or nothing where they could not be stored. What it holds at the end it stores.
 """
 
 from __future__ import annotations
@@ -23,18 +23,23 @@ import struct
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from io import BufferedReader
 
 from registry.calls.invocations import CallTable
 from registry.database.engine import Database
 from registry.models import Invocation
 from registry.trust import Standing
+from sandbox.modulepath import join_module_path
+from sandbox.sanitize import is_large
 
 BUSY_CALLS = 200
 PER_SECOND = 20
 """A process is started at BUSY_CALLS calls more than PER_SECOND: it takes a second to start and 50
 MB, which a client that calls now and then should not pay.
 """
+LARGE_CALLS = 20
+"""As so many counts one whose result is large: to store it takes as long."""
 REST_SECONDS = 60.0
 """It is ended when no call came for so long."""
 START_SECONDS, ANSWER_SECONDS, END_SECONDS = 60.0, 15.0, 5.0
@@ -44,6 +49,20 @@ NICENESS = 5
 
 _LENGTH = struct.Struct("!I")
 _UNPICKLED = (pickle.PicklingError, TypeError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True)
+class Handover:
+    """Calls that go behind the `held` first of those that the process holds already, in the place
+    of any others; with them and `now` and `complete` of `CallTable.record_many` it is to store all
+    of them, at the end or, where it is `due`, now.
+    """
+
+    held: int
+    calls: tuple[Invocation, ...]
+    now: float
+    complete: int
+    due: bool
 
 
 class CallRate:
@@ -76,27 +95,52 @@ class RecordOffload:
         self._timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._held = 0
+        self.held_bytes = 0
+        """Of the frames of the calls that the process holds."""
 
     @property
     def process_id(self) -> int | None:
         """That of the process that stores; None where there is none."""
         return None if self._child is None else self._child.process_id
 
+    async def hold_calls(self, calls: Sequence[Invocation], now: float, complete: int) -> bool:
+        """Have calls held by the process, behind those that it holds: it stores them with a later
+        group, or when this process has ended. False where nobody holds them.
+        """
+        child = self._child
+        if child is None:
+            return False
+        frame = self._write_frame(calls, now, complete, due=False)
+        if not frame:
+            return False
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await child.send(frame)
+        except OSError:
+            self._end_child()
+            return False
+        self._held += len(calls)
+        self.held_bytes += len(frame)
+        return True
+
     async def store_group(
         self, calls: Sequence[Invocation], now: float, complete: int
     ) -> tuple[Standing, ...] | None:
-        """Store calls, as `CallTable.record_many` does. None where they are not, or where it is not
-        known: storing them again changes nothing then.
+        """Store calls, as `CallTable.record_many` does; they begin with those that are held, which
+        are not sent again. None where they are not stored, or where it is not known: storing them
+        again changes nothing then.
         """
         self._used = asyncio.get_running_loop().time()
-        if self._rate.count_calls(len(calls), self._used):
+        weight = sum(LARGE_CALLS if is_large(call.result) else 1 for call in calls)
+        if self._rate.count_calls(weight, self._used):
             self._start_child()
         child = self._child
         if child is None:
             return None
-        try:
-            frame = pickle.dumps((tuple(calls), now, complete), pickle.HIGHEST_PROTOCOL)
-        except _UNPICKLED:
+        frame = self._write_frame(calls[self._held :], now, complete, due=True)
+        self._held = self.held_bytes = 0
+        if not frame:
             return None
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -107,6 +151,16 @@ class RecordOffload:
             if isinstance(error, OSError | EOFError | pickle.UnpicklingError):
                 return None
             raise
+
+    def _write_frame(
+        self, calls: Sequence[Invocation], now: float, complete: int, due: bool
+    ) -> bytes:
+        """Nothing where the calls cannot be pickled."""
+        try:
+            handover = Handover(self._held, tuple(calls), now, complete, due)
+            return pickle.dumps(handover, pickle.HIGHEST_PROTOCOL)
+        except _UNPICKLED:
+            return b""
 
     async def close(self) -> None:
         """End the process, when it has stored what it was given."""
@@ -147,6 +201,7 @@ class RecordOffload:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
             self._child = None
+        self._held = self.held_bytes = 0
 
 
 class _RecordProcess:
@@ -168,7 +223,6 @@ class _RecordProcess:
     async def start(cls, words: Sequence[str]) -> _RecordProcess:
         """It has opened the database when this returns. Raises OSError, EOFError."""
         ours, theirs = socket.socketpair()
-        path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
         with theirs, ExitStack() as stack:
             stack.callback(ours.close)
             process = await asyncio.create_subprocess_exec(
@@ -178,7 +232,7 @@ class _RecordProcess:
                 stderr=asyncio.subprocess.DEVNULL,
                 process_group=0,
                 cwd="/",
-                env={**os.environ, "PYTHONPATH": path},
+                env={**os.environ, "PYTHONPATH": join_module_path()},
             )
             # It is the stream's from here on.
             stack.pop_all()
@@ -191,9 +245,12 @@ class _RecordProcess:
             raise
         return child
 
-    async def ask(self, frame: bytes) -> tuple[Standing, ...] | None:
+    async def send(self, frame: bytes) -> None:
         self._writer.write(_LENGTH.pack(len(frame)) + frame)
         await self._writer.drain()
+
+    async def ask(self, frame: bytes) -> tuple[Standing, ...] | None:
+        await self.send(frame)
         answer = await self._read_frame()
         if not answer:
             return None
@@ -219,16 +276,28 @@ class _RecordProcess:
 
 def store_frames(calls: CallTable, pair: socket.socket) -> None:
     """Store what comes on a socket until its end, also where nobody reads the answers any more."""
+    held: list[Invocation] = []
     with pair.makefile("rb") as stream:
         _send_frame(pair, b"")
         while frame := _read_frame(stream):
-            try:
-                group, now, complete = pickle.loads(frame)  # nosec B301
-                told = pickle.dumps(calls.record_many(group, now, complete))
-            except Exception:
-                # Whoever asked tries it again by itself, and says why not.
-                told = b""
-            _send_frame(pair, told)
+            given: Handover = pickle.loads(frame)  # nosec B301
+            held[given.held :] = given.calls
+            if given.due:
+                _send_frame(pair, _store_held(calls, held, given))
+                held.clear()
+        if held and not _store_held(calls, held, given):
+            # Nobody else has them any more: one that cannot be stored takes no other with it.
+            for call in held:
+                _store_held(calls, [call], given)
+
+
+def _store_held(calls: CallTable, held: Sequence[Invocation], given: Handover) -> bytes:
+    """What is told of calls that are to be stored; nothing where they could not be."""
+    try:
+        return pickle.dumps(calls.record_many(held, given.now, given.complete))
+    except Exception:
+        # Whoever asked tries it again by itself, and says why not.
+        return b""
 
 
 def _read_frame(stream: BufferedReader) -> bytes:

@@ -13,6 +13,9 @@ import orjson
 
 MAX_INTEGER = 2**63 - 1
 """The largest that a column of SQLite holds (https://www.sqlite.org/datatype3.html)."""
+MAX_HEAD = 16_384
+"""Characters that are kept of a text that is too long: to see what it was, for it is whole nowhere.
+"""
 # `json.dumps` would make an encoder for every value.
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _PLAIN = frozenset({str, int, bool, type(None)})
@@ -66,7 +69,7 @@ def to_bounded_json(value: Any, limit: int) -> str:
     plain = written.isascii()
     if len(written) > limit:
         if plain:
-            head = written[: limit // 8].decode()
+            head = written[: min(limit // 8, MAX_HEAD)].decode()
             return _write_marker(len(written), hashlib.sha256(written).hexdigest(), head)
         return _mark_truncated(iter((written.decode(),)), limit)
     if plain and b"null" not in written:
@@ -110,7 +113,7 @@ def _chain_text(kept: list[str], chunks: Iterator[str]) -> Iterator[str]:
 def _mark_truncated(chunks: Iterator[str], limit: int) -> str:
     digest, length, head = hashlib.sha256(), 0, ""
     for chunk in chunks:
-        head = head or chunk[: limit // 8]
+        head = head or chunk[: min(limit // 8, MAX_HEAD)]
         length += len(chunk)
         digest.update(chunk.encode())
     return _write_marker(length, digest.hexdigest(), head)

@@ -91,10 +91,20 @@ class Database:
         except (DatabaseError, sqlite3.DatabaseError) as error:
             raise self._build_error(error) from error
 
-    def query_row(self, query: str) -> tuple[Any, ...]:
-        """The first row of a query, without SQLAlchemy and its pool, so that it takes
-        microseconds. Raises DatabaseUnusable.
+    @contextmanager
+    def look(self) -> Iterator[sqlite3.Connection]:
+        """A connection for statements that read, each of which has a view of its own; without
+        SQLAlchemy and its pool, which take several times as long. Raises DatabaseUnusable.
         """
+        try:
+            with self._watch_lock:
+                yield self._watch
+        except sqlite3.DatabaseError as error:
+            raise self._build_error(error) from error
+
+    def query_row(self, query: str) -> tuple[Any, ...]:
+        """The first row of a query. Raises DatabaseUnusable."""
+        # Every call asks so, and a context manager takes as long as the query.
         try:
             with self._watch_lock:
                 row: tuple[Any, ...] = self._watch.execute(query).fetchone()
@@ -103,9 +113,9 @@ class Database:
         return row
 
     def query_rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of a query, in the same way."""
-        with self._watch_lock:
-            return self._watch.execute(query, values).fetchall()
+        """All rows of a query. Raises DatabaseUnusable."""
+        with self.look() as connection:
+            return connection.execute(query, values).fetchall()
 
     def _migrate_schema(self) -> None:
         with self.write() as connection:

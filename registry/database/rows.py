@@ -11,19 +11,31 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
-from sqlalchemy import Connection, Select, Table, Update, insert
+from sqlalchemy import Connection, Select, Table, TextClause, Update, insert
 from sqlalchemy.dialects import sqlite
 
 Names = tuple[str, ...]
+AnyConnection = Connection | sqlite3.Connection
 
 
 def fetch_rows(
-    connection: Connection, query: Select[Any], values: Mapping[str, Any]
+    connection: AnyConnection, query: Select[Any] | TextClause, values: Mapping[str, Any]
 ) -> list[tuple[Any, ...]]:
     """All rows of a query that is built once, as tuples. Raises sqlite3.Error."""
     statement, names, own = _compile_query(query)
     given = {**own, **values} if own else values
     return _get_driver(connection).execute(statement, [given[name] for name in names]).fetchall()
+
+
+def fetch_mappings(
+    connection: AnyConnection, query: Select[Any] | TextClause, values: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """All rows of a query that is built once, by the names of its columns. Raises sqlite3.Error."""
+    statement, names, own = _compile_query(query)
+    given = {**own, **values} if own else values
+    found = _get_driver(connection).execute(statement, [given[name] for name in names])
+    columns = [column[0] for column in found.description]
+    return [dict(zip(columns, row, strict=True)) for row in found]
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -46,12 +58,14 @@ def update_rows(connection: Connection, update: Update, rows: Sequence[Mapping[s
         )
 
 
-def _get_driver(connection: Connection) -> sqlite3.Connection:
+def _get_driver(connection: AnyConnection) -> sqlite3.Connection:
+    if isinstance(connection, sqlite3.Connection):
+        return connection
     return cast(sqlite3.Connection, connection.connection.driver_connection)
 
 
 @lru_cache(maxsize=64)
-def _compile_query(query: Select[Any]) -> tuple[str, Names, Mapping[str, Any]]:
+def _compile_query(query: Select[Any] | TextClause) -> tuple[str, Names, Mapping[str, Any]]:
     """The statement, its parameters in their order, and the values that it has of its own."""
     made = query.compile(dialect=sqlite.dialect())
     own = {name: value for name, value in made.params.items() if value is not None}

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0003"
+HEAD = "0004"
 """The revision in `registry/database/migrations` that makes exactly these tables."""
 
 metadata = MetaData()
@@ -393,16 +393,26 @@ documents = Table(
     Column("id", Integer, primary_key=True),
     Column("entry", ForeignKey("entries.name"), nullable=False, index=True),
     Column("tool", String(40), nullable=False),
-    # The words of its name.
-    Column("words", Text, nullable=False),
-    # `registry.search.postings.SearchDocument` says what these are.
-    Column("stems", LargeBinary, nullable=False),
-    Column("worths", LargeBinary, nullable=False),
-    Column("example_stems", LargeBinary, nullable=False),
     # The digest of the text that its vector is made of: `registry.search.vectors`.
     Column("meaning", String(64), nullable=False, index=True),
     # Without it SQLite may give a deleted row's id to a later one.
     sqlite_autoincrement=True,
+)
+
+# What is kept of the texts of a server's documents: `registry.search.documents.ServerDocuments`.
+search_servers = Table(
+    "search_servers",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("entry", ForeignKey("entries.name"), nullable=False, unique=True),
+    Column("ids", LargeBinary, nullable=False),
+    Column("tools", Text, nullable=False),
+    Column("access", Text, nullable=False),
+    Column("words", Text, nullable=False),
+    Column("sizes", LargeBinary, nullable=False),
+    Column("postings", LargeBinary, nullable=False),
+    Column("example_sizes", LargeBinary, nullable=False),
+    Column("example_postings", LargeBinary, nullable=False),
 )
 
 # A row for each server, written anew whenever what can be found of it changes.

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
 
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.canonical import clean_text
+from registry.database.rows import AnyConnection, fetch_mappings
 from registry.health.canary import CanaryTrial, Judgement, OutcomeCounts, judge_trial
 from registry.jobs.jobs import parse_job, queue_job
 from registry.models import CALLABLE, ENDED_JOBS, Job, JobKind
@@ -29,6 +30,7 @@ ATTEMPTS = 3
 """Failed repairs, over at least a day, after which a server that answers nothing is archived."""
 MAX_SOURCE = 2_000
 TEXT = 2_000
+_TRIAL = select(tables.trials).where(tables.trials.c.entry == bindparam("entry"))
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class CanaryTable(Repository):
 
     def get(self, entry: str) -> CanaryTrial | None:
         """The last trial of a server's version, under way or ended."""
-        with self._database.read() as connection:
+        with self._database.look() as connection:
             return _find_trial(connection, entry)
 
     def count_outcome(
@@ -286,11 +288,11 @@ def _is_about(row: RowMapping, server: str, check: bool) -> bool:
     return request.get("server") == server and bool(request.get("check")) is check
 
 
-def _find_trial(connection: Connection, entry: str) -> CanaryTrial | None:
-    query = select(tables.trials).where(tables.trials.c.entry == entry)
-    row = connection.execute(query).mappings().first()
-    if row is None:
+def _find_trial(connection: AnyConnection, entry: str) -> CanaryTrial | None:
+    rows = fetch_mappings(connection, _TRIAL, {"entry": entry})
+    if not rows:
         return None
+    (row,) = rows
     plain = ("entry", "version", "previous", "began", "calls", "ended", "outcome")
     return CanaryTrial(
         **{name: row[name] for name in plain},

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from math import exp, log, log2
 
 from registry.models import ToolMatch, Veto
-from registry.search.postings import Postings, SearchDocument
+from registry.search.documents import FoundTool
+from registry.search.postings import Postings
 from registry.search.ranking import TermStatistics
 from registry.search.words import SearchQuery, find_intent, split_words, stem_word
 
@@ -75,7 +76,7 @@ class Ranked:
     """
 
     slot: int
-    tool: SearchDocument
+    tool: FoundTool
     yard: float
     cosine: float | None
     order: float
@@ -187,7 +188,7 @@ def classify_verb(words: Sequence[str]) -> str | None:
     return "send" if first in SENDING else CLASSES.get(find_intent(first) or "")
 
 
-def classify_tool(tool: SearchDocument) -> str | None:
+def classify_tool(tool: FoundTool) -> str | None:
     """The class of the verb in a tool's name; None where it has none or several."""
     found = {classify_verb([word]) for word in tool.words.split()} - {None}
     return found.pop() if len(found) == 1 else None

@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import json
 import threading
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from importlib.resources import files
@@ -67,8 +68,11 @@ class SentenceEncoder:
         return (mean / max(float(numpy.linalg.norm(mean)), 1e-12)).astype(numpy.float32)
 
 
+@cache
 def is_installed() -> bool:
-    """Whether the extra `semantic` is installed; nothing of it is imported."""
+    """Whether the extra `semantic` is installed; nothing of it is imported. A process that runs
+    finds out once: each search asks.
+    """
     return all(find_spec(name) for name in NEEDED)
 
 

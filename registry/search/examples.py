@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from sqlalchemy import Connection, text
 
 from registry.database.canonical import clean_text
+from registry.database.rows import fetch_rows
 from registry.models import Invocation, RegisteredTool
 from registry.search.words import (
     QUESTIONS,
@@ -117,7 +118,7 @@ def measure_use(
         return {}
     found: dict[tuple[str, str], float] = {}
     for entry in entries:
-        rows = connection.execute(_OF_ENTRY, {"entry": entry, "origin": USED}).all()
+        rows = fetch_rows(connection, _OF_ENTRY, {"entry": entry, "origin": USED})
         for tool, said, good, bad in rows:
             like = _measure_likeness(asked, _list_stems(said))
             if (entry, tool) in tools and like >= LEAST_LIKE:

@@ -18,7 +18,17 @@ from sqlalchemy import Connection, delete, insert, select, text, update
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.engine import Database
-from registry.models import CALLABLE, Bands, Entry, Judgement, RegisteredTool, Route, ToolMatch
+from registry.database.rows import fetch_rows
+from registry.models import (
+    CALLABLE,
+    Bands,
+    Entry,
+    EntryState,
+    Judgement,
+    RegisteredTool,
+    Route,
+    ToolMatch,
+)
 from registry.search import examples
 from registry.search.background import load_background
 from registry.search.calibration import (
@@ -29,15 +39,17 @@ from registry.search.calibration import (
     find_vetoes,
     measure_margin,
 )
-from registry.search.encoder import is_installed, load_encoder
-from registry.search.postings import (
-    Postings,
+from registry.search.documents import (
+    FoundTool,
     SearchDocument,
+    ServerDocuments,
     is_alike,
     list_new_stems,
     pack_stems,
     unpack_stems,
 )
+from registry.search.encoder import is_installed, load_encoder
+from registry.search.postings import Postings
 from registry.search.ranking import (
     ANSWER,
     CONTEXT,
@@ -89,6 +101,9 @@ MAX_DEPTH = 3
 """How deep in a body the names of fields are read."""
 
 
+_NO_TEXTS = ("", "", "", "")
+
+
 @dataclass(frozen=True)
 class Weighed:
     """The candidates of a task, best first, and the evidence for the first; None without one."""
@@ -106,6 +121,8 @@ class SearchIndex(Repository):
         self._vectors = VectorIndex(database)
         self._lock = threading.Lock()
         self._seen = 0
+        self._quarantined: Postings | None = None
+        self._seen_quarantined = -1
         self.bands = Bands()
 
     @cached_property
@@ -136,7 +153,9 @@ class SearchIndex(Repository):
             matches = _load_matches(connection, ranked[:k])
             vetoes = find_vetoes(task, self._postings, ranked[0], matches[0])
         # What was learned may put another first, and never makes anything surer.
-        both = (weighed.evidence, weighed.judge(ranked))
+        both = [weighed.evidence]
+        if ranked[0] is not weighed.ranked[0]:
+            both.append(weighed.judge(ranked))
         probability = min(estimate_probability(each, by_meaning) for each in both)
         margin = min(map(measure_margin, both))
         return Route(matches, probability, vetoes, by_meaning, self.bands, margin)
@@ -145,13 +164,17 @@ class SearchIndex(Repository):
         """The tools of quarantined servers that fit a task by their words, best first: they are
         shown, and nothing is called.
         """
-        with self._database.read() as connection:
-            rows = connection.execute(_QUARANTINED).all()
-            if not rows:
+        with self._database.read() as connection, self._lock:
+            newest = _get_newest(connection)
+            if newest != self._seen_quarantined:
+                servers = _load_servers(connection, 0, ("quarantined",))
+                self._quarantined = Postings() if servers else None
+                if self._quarantined is not None:
+                    self._quarantined.extend(servers)
+                self._seen_quarantined = newest
+            if self._quarantined is None:
                 return ()
-            postings = Postings()
-            postings.extend([SearchDocument(*row) for row in rows])
-            ranked = weigh_task(task, postings, None, k).ranked[:k]
+            ranked = weigh_task(task, self._quarantined, None, k).ranked[:k]
             found = _load_matches(connection, ranked)
         return tuple(replace(match, state="quarantined") for match in found)
 
@@ -194,11 +217,15 @@ class SearchIndex(Repository):
         """
         with self._database.write() as connection:
             examples.add_examples(connection, entry, tool, tasks, now)
-            document = tables.documents
-            named = (document.c.entry == entry) & (document.c.tool == tool)
-            own = connection.execute(select(document.c.stems).where(named)).scalar() or b""
-            stems = _pack_examples(tasks, own)
-            connection.execute(update(document).where(named).values(example_stems=stems))
+            servers = tables.search_servers
+            row = connection.execute(select(*_COLUMNS).where(servers.c.entry == entry)).first()
+            server = ServerDocuments.read(row) if row else None
+            if server is not None:
+                packed = ServerDocuments.pack(
+                    [_describe_anew(each, tool, tasks) for each in server.unpack()]
+                )
+                change = update(servers).where(servers.c.entry == entry)
+                connection.execute(change.values(packed._asdict()))
             mark_changed(connection, entry)
 
     def forget_use(self, entry: str = "") -> int:
@@ -222,14 +249,14 @@ class SearchIndex(Repository):
 
     def _refresh(self, connection: Connection) -> None:
         """Read what has changed since the last search."""
-        newest = connection.execute(_NEWEST).scalar_one()
+        newest = _get_newest(connection)
         if newest == self._seen:
             return
         changed = connection.execute(_CHANGED, {"seen": self._seen}).scalars().all()
-        rows = connection.execute(_DOCUMENTS, {"seen": self._seen}).all()
+        servers = _load_servers(connection, self._seen, CALLABLE)
         for entry in changed:
             self._postings.discard(entry)
-        self._postings.extend([SearchDocument(*row) for row in rows])
+        self._postings.extend(servers)
         self._seen = newest
 
     def _compare_meaning(self, task: str) -> Likeness | None:
@@ -293,7 +320,7 @@ def _rank(
             slots.setdefault(slot)
     known = [any(map(postings.has_stem, dict(term.stems))) for term in terms]
     scorer = Scorer(query, terms, known)
-    tools = [(slot, postings.documents[slot]) for slot in slots]
+    tools = [(slot, postings.get_tool(slot)) for slot in slots]
     found = zip(tools, sums.list_evidence([*slots]), sums.list_covered([*slots]), strict=True)
     yards = [max(scorer.score_tool(tool, own, covered), 0.0) for (_, tool), own, covered in found]
     orders = yards
@@ -303,10 +330,10 @@ def _rank(
         orders = [yard + share * own for yard, own in zip(yards, told, strict=True)]
     ranked = _fuse(tools, yards, orders, likeness)
     ranked.sort(key=lambda each: (-each.fused, each.tool.entry, each.tool.tool))
-    return [*_set_twins_back(ranked[:MAX_TWINS]), *ranked[MAX_TWINS:]]
+    return [*_set_twins_back(ranked[:MAX_TWINS], postings), *ranked[MAX_TWINS:]]
 
 
-def _set_twins_back(ranked: Sequence[Ranked]) -> list[Ranked]:
+def _set_twins_back(ranked: Sequence[Ranked], postings: Postings) -> list[Ranked]:
     """The same, where the third tool of one name and nearly the same texts, and those after it,
     leave their places to tools that are nearly as good and other ones. The first stays the first.
     """
@@ -320,7 +347,7 @@ def _set_twins_back(ranked: Sequence[Ranked]) -> list[Ranked]:
         twins = 0
         if names[each.tool.words] > TWINS:
             # Counted by text: most twins have the very same one.
-            packed, texts = each.tool.stems, before[each.tool.words]
+            packed, texts = postings.cut_postings(each.slot), before[each.tool.words]
             if packed not in unpacked:
                 unpacked[packed] = unpack_stems(packed)
             own = unpacked[packed]
@@ -348,7 +375,7 @@ def _lift_used(connection: Connection, task: str, ranked: Sequence[Ranked]) -> t
 
 
 def _fuse(
-    tools: Sequence[tuple[int, SearchDocument]],
+    tools: Sequence[tuple[int, FoundTool]],
     yards: Sequence[float],
     orders: Sequence[float],
     likeness: Likeness | None,
@@ -371,11 +398,19 @@ def _fuse(
 
 def index_entry(connection: Connection, entry: Entry) -> None:
     """Index the tools of an entry, in place of the server's earlier ones."""
-    documents = tables.documents
-    connection.execute(delete(documents).where(documents.c.entry == entry.name))
+    documents, servers = tables.documents, tables.search_servers
+    for table in (documents, servers):
+        connection.execute(delete(table).where(table.c.entry == entry.name))
     if entry.tools:
-        rows = [build_document(entry, tool) for tool in entry.tools]
+        rows = [
+            {"entry": entry.name, "tool": tool.name, "meaning": digest_tool(tool)}
+            for tool in entry.tools
+        ]
         connection.execute(insert(documents), rows)
+        query = select(documents.c.id).where(documents.c.entry == entry.name)
+        ids = connection.execute(query.order_by(documents.c.id)).scalars()
+        made = [build_document(id, entry, tool) for id, tool in zip(ids, entry.tools, strict=True)]
+        connection.execute(insert(servers), ServerDocuments.pack(made)._asdict())
     mark_changed(connection, entry.name)
 
 
@@ -384,8 +419,8 @@ def mark_changed(connection: Connection, entry: str) -> None:
     connection.execute(_CHANGE, {"entry": entry})
 
 
-def build_document(entry: Entry, tool: RegisteredTool) -> dict[str, Any]:
-    """The `search_documents` row of a tool."""
+def build_document(id: int, entry: Entry, tool: RegisteredTool) -> SearchDocument:
+    """What is kept of a tool's texts."""
     listed = tool.definition
     name = split_words(tool.name)
     described = split_words(f"{listed.get('title', '')} {listed['description']}"[:MAX_TEXT])
@@ -400,15 +435,18 @@ def build_document(entry: Entry, tool: RegisteredTool) -> dict[str, Any]:
             ANSWER: _stem_words(split_words(_collect_answer(listed.get("outputSchema")))),
         }
     )
-    return {
-        "entry": entry.name,
-        "tool": tool.name,
-        "words": " ".join(name),
-        "stems": stems,
-        "worths": worths,
-        "example_stems": _pack_examples(examples.write_examples(tool), stems),
-        "meaning": digest_tool(tool),
-    }
+    examples_only = _pack_examples(examples.write_examples(tool), stems)
+    words = " ".join(name)
+    return SearchDocument(
+        id, entry.name, tool.name, tool.access, words, stems, worths, examples_only
+    )
+
+
+def _describe_anew(document: SearchDocument, tool: str, tasks: Sequence[str]) -> SearchDocument:
+    """The same with these examples, where it is that tool's."""
+    if document.tool != tool:
+        return document
+    return document._replace(example_stems=_pack_examples(tasks, document.stems))
 
 
 def _pack_examples(tasks: Iterable[str], own: bytes) -> bytes:
@@ -422,19 +460,36 @@ def _stem_words(said: Iterable[str]) -> list[str]:
     return list(map(stem_word, said))
 
 
+def _get_newest(connection: Connection) -> int:
+    """The last change of what can be found, or of a server's state."""
+    ((newest,),) = fetch_rows(connection, _NEWEST, {})
+    return int(newest)
+
+
+def _load_servers(
+    connection: Connection, seen: int, states: Sequence[EntryState]
+) -> list[ServerDocuments]:
+    """The documents of the servers in these states that changed since; a damaged row is left out,
+    as if the server had no tools.
+    """
+    rows = connection.execute(_SERVERS, {"seen": seen, "states": json.dumps(states)}).all()
+    found = (ServerDocuments.read(row[1:]) for row in sorted(rows, key=lambda row: row[0]))
+    return [server for server in found if server is not None]
+
+
 def _load_matches(connection: Connection, ranked: Sequence[Ranked]) -> tuple[ToolMatch, ...]:
     ids = json.dumps([each.tool.id for each in ranked])
-    rows = connection.execute(_MATCHES, {"ids": ids}).mappings()
-    found = {row["id"]: row for row in rows}
+    # A damaged row may name ids that no tool has: such a tool is shown without texts.
+    found = {
+        id: [each or "" for each in texts]
+        for id, *texts in fetch_rows(connection, _MATCHES, {"ids": ids})
+    }
     return tuple(
         ToolMatch(
-            entry=each.tool.entry,
-            tool=each.tool.tool,
-            score=min(each.order, 1.0),
-            description=found[each.tool.id]["description"],
-            title=found[each.tool.id]["title"],
-            entry_description=found[each.tool.id]["entry_description"],
-            group=found[each.tool.id]["group"] or "",
+            each.tool.entry,
+            each.tool.tool,
+            min(each.order, 1.0),
+            *found.get(each.tool.id, _NO_TEXTS),
         )
         for each in ranked
     )
@@ -483,29 +538,17 @@ def _get_description(schema: Any) -> str:
 _CHANGE = text("INSERT OR REPLACE INTO search_changes (entry) VALUES (:entry)")
 _NEWEST = text("SELECT coalesce(max(id), 0) FROM search_changes")
 _CHANGED = text("SELECT entry FROM search_changes WHERE id > :seen")
-_STATES = ", ".join(f"'{state}'" for state in CALLABLE)
-_DOCUMENTS = text(f"""
-    SELECT documents.id, documents.entry, documents.tool, tools.access, documents.words,
-           documents.stems, documents.worths, documents.example_stems
-    FROM search_documents AS documents
-    JOIN search_changes AS changes ON changes.entry = documents.entry AND changes.id > :seen
-    JOIN entries ON entries.name = documents.entry AND entries.state IN ({_STATES})
-    JOIN tools ON tools.entry = entries.name AND tools.version = entries.version
-         AND tools.name = documents.tool
-    ORDER BY documents.id""")
-_QUARANTINED = text("""
-    SELECT documents.id, documents.entry, documents.tool, tools.access, documents.words,
-           documents.stems, documents.worths, documents.example_stems
-    FROM search_documents AS documents
-    JOIN entries ON entries.name = documents.entry AND entries.state = 'quarantined'
-    JOIN tools ON tools.entry = entries.name AND tools.version = entries.version
-         AND tools.name = documents.tool
-    ORDER BY documents.id""")
+_COLUMNS = [tables.search_servers.c[name] for name in ServerDocuments._fields]
+# The order of the joins is this one: else SQLite may look at each server for each change.
+_SERVERS = text(f"""
+    SELECT servers.id, {", ".join(f"servers.{name}" for name in ServerDocuments._fields)}
+    FROM search_changes AS changes
+    CROSS JOIN entries ON entries.name = changes.entry
+    CROSS JOIN search_servers AS servers ON servers.entry = changes.entry
+    WHERE changes.id > :seen AND entries.state IN (SELECT value FROM json_each(:states))""")
 _MATCHES = text("""
-    SELECT documents.id, documents.entry, documents.tool, versions.title,
-           versions.description AS entry_description,
-           json_extract(tools.listed, '$.description') AS description,
-           json_extract(tools.listed, '$._meta.toolwright.group') AS "group"
+    SELECT documents.id, json_extract(tools.listed, '$.description'), versions.title,
+           versions.description, json_extract(tools.listed, '$._meta.toolwright.group')
     FROM json_each(:ids) AS chosen
     JOIN search_documents AS documents ON documents.id = chosen.value
     JOIN entries ON entries.name = documents.entry

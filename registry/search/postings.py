@@ -10,76 +10,64 @@ from __future__ import annotations
 
 import heapq
 from array import array
-from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import accumulate, chain, count, repeat
 from typing import Any
 
+from registry.search.documents import (
+    ACCESSES,
+    KEYS,
+    POSTING,
+    SIZES,
+    WORTHS,
+    FoundTool,
+    ServerDocuments,
+    hash_stem,
+)
 from registry.search.words import MOST_REMEMBERED
-from sandbox.bundle.apispec import Access
 
-SATURATION = 2.0
-"""The weighted frequency at which a word reaches half of its largest worth (k1 of BM25)."""
-MAX_REPEATS = 3
-"""How often a word counts in one field at most: more of the same says nothing new."""
 MOST_ADDED = 30_000
 """Without numpy, how many postings of a search are added up before others are looked up."""
 COMMON, COMMON_SHARE = 200, 100
 """A stem that only stands for a task's word counts where at most so many tools have it, or one in
 so many: what many tools have tells few apart, and costs most.
 """
-BULK = 2_000
+BULK = 200
 """From how many documents on numpy sorts them all at once."""
 DENSE = 50
-"""Where a word's postings are more than one in so many documents, whole arrays are added."""
+"""Where a word's postings are more than one in so many documents, they are joined in an array of
+all documents, elsewhere they are sorted.
+"""
+KEPT_SHARE, LEAST_KEPT, OF_WORD = 16, 20_000, 100
+"""So many postings of the words of tasks are kept for each document, and so many besides; a word
+takes as much memory as so many.
+"""
 DEAD_SHARE = 8
-ALIKE = 0.5
-"""The part of their stems that documents that are alike have in common."""
 SHARES = (0.8, 0.6, 0.4, 0.2, 0.0)
 """Of the best evidence: the best tools are looked for among those above one of them."""
-_INTEGERS, _FLOATS = "q", "f"
+MOST_ENDS = 0xFFFF
+"""The last two bytes of a key."""
+_DTYPE = [("key", "i8"), ("worth", "f4"), ("slot", "i4")]
+"""POSTING to numpy."""
+AT_ONCE = 1 << 18
+"""Of how many postings the last bytes are counted at once: numpy makes eight bytes of each."""
 
 
-@dataclass(frozen=True)
-class WeightedField:
-    """A field of a document: its weight, how much longer texts than usual count less (b of BM25F),
-    and the usual number of words.
-    """
-
-    weight: float
-    length: float
-    usual: int
-
-
-@dataclass(frozen=True, slots=True)
-class SearchDocument:
-    """A tool as it is found. `words` are those of its name, joined by spaces.
-
-    `stems` are the hashes of its texts' stems, eight bytes each, and `worths` how strongly each
-    counts, from 0 to 1, four bytes each, in the same order; `example_stems` those of its examples.
-    """
-
-    id: int
-    entry: str
-    tool: str
-    access: Access
-    words: str
-    stems: bytes
-    worths: bytes
-    example_stems: bytes = b""
+Stems = tuple[tuple[str, float], ...]
+"""Stems, and how far each counts for a word of a task that it may stand for."""
 
 
 @dataclass(frozen=True)
 class WeighedTerm:
-    """A word of a task: its weight, and how far each stem that may stand for it counts."""
+    """A word of a task: its weight, and the stems that may stand for it."""
 
     weight: float
-    stems: tuple[tuple[str, float], ...]
+    stems: Stems
 
 
 @dataclass(frozen=True)
@@ -108,44 +96,83 @@ class Postings:
         self._reset()
 
     def _reset(self) -> None:
-        self.documents: list[SearchDocument] = []
         self._texts = _StemTable(self._numpy)
         self._examples = _StemTable(self._numpy)
         self._alive = bytearray()
         self._dead = 0
+        self._servers: list[ServerDocuments] = []
+        self._starts: list[int] = []
         self._of_entry: dict[str, list[int]] = defaultdict(list)
+        self._ids = array(KEYS)
+        self._tools: list[str] = []
+        self._words: list[str] = []
+        self._found: dict[int, FoundTool] = {}
         self._slot_of: dict[int, int] = {}
+        self._mapped = 0
 
     def __len__(self) -> int:
         """How many documents may be found."""
-        return len(self.documents) - self._dead
+        return len(self._alive) - self._dead
 
-    def extend(self, documents: Sequence[SearchDocument]) -> None:
+    def extend(self, servers: Sequence[ServerDocuments]) -> None:
         """Add documents; no document of their servers may be there."""
-        start = len(self.documents)
-        self.documents += documents
-        self._alive += b"\x01" * len(documents)
-        for slot, document in enumerate(documents, start):
-            self._of_entry[document.entry].append(slot)
-            self._slot_of[document.id] = slot
-        self._texts.extend(start, [(each.stems, each.worths) for each in documents])
-        self._examples.extend(start, [(each.example_stems, b"") for each in documents])
+        if not servers:
+            return
+        start = len(self._alive)
+        counts = [len(each.access) for each in servers]
+        for number, each in enumerate(servers, len(self._servers)):
+            self._of_entry[each.entry].append(number)
+        self._servers += servers
+        self._starts += list(accumulate(counts[:-1], initial=start))
+        self._alive += b"\x01" * sum(counts)
+        self._ids.frombytes(b"".join([each.ids for each in servers]))
+        self._tools += "\n".join([each.tools for each in servers]).split("\n")
+        self._words += "\n".join([each.words for each in servers]).split("\n")
+        self._texts.extend(start, [(each.sizes, each.postings) for each in servers])
+        examples = [(each.example_sizes, each.example_postings) for each in servers]
+        self._examples.extend(start, examples)
 
     def discard(self, entry: str) -> None:
         """Take a server's documents out."""
-        for slot in self._of_entry.pop(entry, ()):
-            self._alive[slot] = 0
-            self._dead += 1
-        if self._dead * DEAD_SHARE > len(self.documents):
-            left = [each for slot, each in enumerate(self.documents) if self._alive[slot]]
+        for number in self._of_entry.pop(entry, ()):
+            start, count = self._starts[number], len(self._servers[number].access)
+            self._alive[start : start + count] = bytes(count)
+            self._dead += count
+        if self._dead * DEAD_SHARE > len(self._alive):
+            left = sorted(number for numbers in self._of_entry.values() for number in numbers)
+            servers = [self._servers[number] for number in left]
             self._reset()
-            self.extend(left)
+            self.extend(servers)
+
+    def get_tool(self, slot: int) -> FoundTool:
+        found = self._found.get(slot)
+        if found is None:
+            server, place = self._find_server(slot)
+            access = ACCESSES[server.access[place]]
+            found = FoundTool(
+                self._ids[slot], server.entry, self._tools[slot], access, self._words[slot]
+            )
+            self._found[slot] = found
+        return found
+
+    def cut_postings(self, slot: int) -> bytes:
+        """The postings of a tool's texts."""
+        server, place = self._find_server(slot)
+        return server.cut_postings(place)
+
+    def _find_server(self, slot: int) -> tuple[ServerDocuments, int]:
+        """The server of a document, and the document's place in it."""
+        number = bisect_right(self._starts, slot) - 1
+        return self._servers[number], slot - self._starts[number]
 
     def is_alive(self, slot: int) -> bool:
         return bool(self._alive[slot])
 
     def find_slot(self, id: int) -> int | None:
         """The slot of the document of that id; None where there is none to be found."""
+        if self._mapped < len(self._ids):
+            self._slot_of |= zip(self._ids[self._mapped :], count(self._mapped))
+            self._mapped = len(self._ids)
         slot = self._slot_of.get(id)
         return slot if slot is not None and self._alive[slot] else None
 
@@ -182,7 +209,7 @@ class Postings:
         if self._numpy is None:
             return table.add_up_slowly(terms, weak)
         covers = table is self._texts
-        return table.add_up_quickly(terms, weak, len(self.documents), covers)
+        return table.add_up_quickly(terms, weak, len(self._alive), covers)
 
     def select_best(self, sums: Sums, most: int) -> list[int]:
         """The slots of at most `most` documents with the greatest evidence above 0."""
@@ -202,6 +229,17 @@ class Postings:
             if len(best) >= most:
                 break
         return [int(slot) for slot in best[numpy.argsort(-evidence[best], kind="stable")][:most]]
+
+
+@dataclass(frozen=True, slots=True)
+class _WordPostings:
+    """The documents that have a word or what may stand for it: `worths` is the greatest product of
+    a stem's worth there and its credit, `shares` how far they have the word.
+    """
+
+    slots: Any
+    worths: Any
+    shares: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,66 +263,109 @@ class _PostingList:
         return [(slot, worth) for slot, worth in looked_up if worth]
 
 
-_EMPTY = _PostingList(array("i"), array(_FLOATS))
+_EMPTY = _PostingList(array("i"), array(WORTHS))
 
 
 class _StemTable:
+    """The postings of one kind of texts. Those of many documents at once stay in the order of the
+    documents, beside an order of the last two bytes of their keys: most stems are never asked for,
+    and a stem's own arrays are picked when it is.
+    """
+
     def __init__(self, numpy: Any) -> None:
         self._numpy = numpy
+        self._loaded: Any = None
+        self._order: Any = None
+        self._bounds = array(KEYS)
+        self._added: dict[int, _PostingList] = {}
         self._lists: dict[int, _PostingList] = {}
-        self._loaded: tuple[Any, Any] = ((), ())
-        self._places: dict[int, tuple[int, int]] = {}
+        self._missing: set[int] = set()
+        self._words: dict[tuple[Stems, float], _WordPostings | None] = {}
+        self._kept = 0
+        """What these words count."""
+        self._scratch: Any = None
+        """Two zeros for each document, between two words."""
         self._documents = 0
 
     def is_empty(self) -> bool:
-        return not self._lists and not self._places
+        return not self._bounds and not self._added and not self._lists
 
-    def extend(self, start: int, rows: Sequence[tuple[bytes, bytes]]) -> None:
-        self._documents = start + len(rows)
-        if self._numpy is not None and len(rows) >= BULK and self.is_empty():
-            self._load_all(rows)
-            return
-        for slot, (stems, worths) in enumerate(rows, start):
-            keys = array(_INTEGERS, stems)
-            values = array(_FLOATS, worths) if worths else (1.0,) * len(keys)
-            for key, worth in zip(keys, values, strict=True):
-                found = self._find_list(key)
-                if found is _EMPTY:
-                    found = self._lists[key] = _PostingList(array("i"), array(_FLOATS))
-                found.slots.append(slot)
-                found.worths.append(worth)
+    def extend(self, start: int, columns: Sequence[tuple[bytes, bytes]]) -> None:
+        """Add documents by their numbers of postings and their postings."""
+        sizes = b"".join([sizes for sizes, _ in columns])
+        postings = bytearray().join([postings for _, postings in columns])
+        documents = len(sizes) // array(SIZES).itemsize
+        self._documents = start + documents
+        self._missing.clear()
+        self._words.clear()
+        self._kept = 0
+        if self._numpy is not None and documents >= BULK and self.is_empty():
+            self._load_all(start, sizes, postings)
+        else:
+            self._add(start, sizes, postings)
 
-    def _load_all(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
-        """Sort what the rows have by stem. A stem's own arrays are made when it is first asked for:
-        most never are.
-        """
+    def _add(self, start: int, sizes: bytes, postings: bytearray) -> None:
+        slots = chain.from_iterable(map(repeat, count(start), array(SIZES, sizes)))
+        for (key, worth, _), slot in zip(POSTING.iter_unpack(postings), slots, strict=True):
+            found = self._lists.get(key) or self._added.get(key)
+            if found is None:
+                found = self._added[key] = _PostingList(array("i"), array(WORTHS))
+            found.slots.append(slot)
+            found.worths.append(worth)
+
+    def _load_all(self, start: int, sizes: bytes, postings: bytearray) -> None:
         numpy = self._numpy
-        keys = numpy.frombuffer(b"".join(stems for stems, _ in rows), numpy.int64)
-        told = b"".join(worths for _, worths in rows)
-        worths = numpy.frombuffer(told, numpy.float32) if told else numpy.ones(len(keys), "f4")
-        sizes = numpy.fromiter((len(stems) // 8 for stems, _ in rows), numpy.int64, len(rows))
-        slots = numpy.repeat(numpy.arange(len(rows), dtype=numpy.int32), sizes)
-        if not len(keys):
-            return
-        order, starts = group_keys(numpy, keys)
-        self._loaded = slots[order], worths[order]
-        ends = [*starts[1:].tolist(), len(keys)]
-        spans = zip(starts.tolist(), ends, strict=True)
-        self._places = dict(zip(keys[order[starts]].tolist(), spans, strict=True))
+        found = numpy.frombuffer(postings, _DTYPE)
+        counts = numpy.frombuffer(sizes, numpy.int32)
+        documents = numpy.arange(start, start + len(counts), dtype=numpy.int32)
+        found["slot"] = numpy.repeat(documents, counts)
+        # Numbers of two bytes are sorted by counting them, in a third of the time of whole keys.
+        ends = found["key"].astype(numpy.uint16)
+        self._order = numpy.argsort(ends, kind="stable")
+        # As complex numbers, which are as long, they are moved four times as fast.
+        self._loaded = found.view(numpy.complex128)
+        counted = sum(
+            numpy.bincount(ends[at : at + AT_ONCE], minlength=MOST_ENDS + 1)
+            for at in range(0, len(ends), AT_ONCE)
+        )
+        if len(ends):
+            self._bounds = array(KEYS, [0])
+            self._bounds.frombytes(numpy.cumsum(counted).astype(numpy.int64).tobytes())
 
     def get_slots(self, stem: str) -> array[int]:
         return self._find_list(hash_stem(stem)).slots
 
     def _find_list(self, key: int) -> _PostingList:
         found = self._lists.get(key)
-        if found is not None:
-            return found
-        if key not in self._places:
-            return _EMPTY
-        begin, end = self._places.pop(key)
-        slots, worths = (each[begin:end].tobytes() for each in self._loaded)
-        found = self._lists[key] = _PostingList(array("i", slots), array(_FLOATS, worths))
+        if found is None:
+            found = _EMPTY if key in self._missing else self._make_list(key)
         return found
+
+    def _make_list(self, key: int) -> _PostingList:
+        found, added = self._cut_list(key), self._added.pop(key, None)
+        if found is None and added is None:
+            if len(self._missing) >= MOST_REMEMBERED:
+                self._missing.clear()
+            self._missing.add(key)
+            return _EMPTY
+        if found is not None and added is not None:
+            found.slots.extend(added.slots)
+            found.worths.extend(added.worths)
+        made = self._lists[key] = found or added or _EMPTY
+        return made
+
+    def _cut_list(self, key: int) -> _PostingList | None:
+        """The postings of a stem among those that were loaded at once."""
+        end = key & MOST_ENDS
+        begin, end = self._bounds[end : end + 2] or (0, 0)
+        if begin == end:
+            return None
+        near = self._loaded.take(self._order[begin:end]).view(_DTYPE)
+        own = near[near["key"] == key]
+        if not len(own):
+            return None
+        slots, worths = own["slot"].tobytes(), own["worth"].tobytes()
+        return _PostingList(array("i", slots), array(WORTHS, worths))
 
     def get_worth(self, stem: str, slot: int) -> float:
         return self._find_list(hash_stem(stem)).get_worth(slot)
@@ -294,45 +375,65 @@ class _StemTable:
     ) -> Sums:
         """`covers` is whether what is covered is wanted too."""
         numpy = self._numpy
-        evidence, best = numpy.zeros(size, "f4"), numpy.zeros(size, "f4")
-        covered, cover = (numpy.zeros(size if covers else 0, "f4") for _ in range(2))
+        evidence, covered = numpy.zeros(size, "f4"), numpy.zeros(size if covers else 0, "f4")
         for term in terms:
-            # Of each of a task's words the best of its synonyms counts, once; it comes last here.
-            stems = sorted(self._select_stems(term, weak), key=_get_credit)
-            if not stems:
-                continue
-            slots, worths = self._join_lists([found for found, _ in stems])
-            sizes = [len(found.slots) for found, _ in stems]
-            worths = worths * _repeat(numpy, [term.weight * credit for _, credit in stems], sizes)
-            wholes = [term.weight * (1.0 if credit >= weak else credit) for _, credit in stems]
-            if len(stems) == 1:
-                evidence[slots] += worths
+            word = self._join_word(term.stems, weak, size)
+            if word is not None:
+                weight = numpy.float32(term.weight)
+                numpy.add.at(evidence, word.slots, weight * word.worths)
                 if covers:
-                    covered[slots] += wholes[0]
-                continue
-            numpy.maximum.at(best, slots, worths)
-            if covers:
-                cover[slots] = _repeat(numpy, wholes, sizes)
-            if len(slots) * DENSE > size:
-                evidence += best
-                best.fill(0.0)
-                if covers:
-                    covered += cover
-                    cover.fill(0.0)
-                continue
-            # Where a slot comes twice, both add the same to what was there before.
-            evidence[slots] += best[slots]
-            best[slots] = 0.0
-            if covers:
-                covered[slots] += cover[slots]
-                cover[slots] = 0.0
+                    numpy.add.at(covered, word.slots, weight * word.shares)
         return Sums(evidence, covered)
+
+    def _join_word(self, stems: Stems, weak: float, size: int) -> _WordPostings | None:
+        """The postings of a word of a task; None where it does not occur. Those of the words that
+        were asked for last are kept: many tasks have the same verbs.
+        """
+        key = stems, weak
+        if key in self._words:
+            # The last one to go.
+            word = self._words[key] = self._words.pop(key)
+            return word
+        word = self._words[key] = self._merge_stems(stems, weak, size)
+        self._kept += _count_kept(word)
+        while self._kept > LEAST_KEPT + KEPT_SHARE * size and len(self._words) > 1:
+            self._kept -= _count_kept(self._words.pop(next(iter(self._words))))
+        return word
+
+    def _merge_stems(self, stems: Stems, weak: float, size: int) -> _WordPostings | None:
+        numpy = self._numpy
+        # Of a word's synonyms the best counts, once; it comes last here.
+        found = sorted(self._select_stems(stems, weak), key=_get_credit)
+        if not found:
+            return None
+        slots, worths = self._join_lists([each for each, _ in found])
+        sizes = [len(each.slots) for each, _ in found]
+        worths = worths * _repeat(numpy, [credit for _, credit in found], sizes)
+        shares = _repeat(numpy, [1.0 if credit >= weak else credit for _, credit in found], sizes)
+        if len(found) == 1:
+            return _WordPostings(slots, worths, shares)
+        if self._scratch is None or len(self._scratch[0]) != size:
+            self._scratch = numpy.zeros((2, size), "f4")
+        best, share = self._scratch
+        numpy.maximum.at(best, slots, worths)
+        share[slots] = shares
+        if len(slots) * DENSE > size:
+            (places,) = (share > 0).nonzero()
+        else:
+            places = numpy.sort(slots)
+            places = places[numpy.append(places[1:] != places[:-1], True)]
+        word = _WordPostings(places, best[places], share[places])
+        best[places] = share[places] = 0.0
+        return word
 
     def _join_lists(self, lists: Sequence[_PostingList]) -> tuple[Any, Any]:
         """The slots and worths of several stems as two arrays, one stem after the other."""
         numpy = self._numpy
         slots = numpy.frombuffer(b"".join([each.slots for each in lists]), numpy.int32)
-        return slots, numpy.frombuffer(b"".join([each.worths for each in lists]), numpy.float32)
+        # As numpy takes indices: else it makes them of the others each time.
+        return slots.astype(numpy.intp), numpy.frombuffer(
+            b"".join([each.worths for each in lists]), numpy.float32
+        )
 
     def add_up_slowly(self, terms: Sequence[WeighedTerm], weak: float) -> Sums:
         evidence: dict[int, float] = defaultdict(float)
@@ -344,7 +445,7 @@ class _StemTable:
             count = self._count_postings(term)
             only = sorted(evidence) if evidence and added + count > MOST_ADDED else None
             added += 0 if only else count
-            for found, credit in self._select_stems(term, weak):
+            for found, credit in self._select_stems(term.stems, weak):
                 whole = term.weight * (1.0 if credit >= weak else credit)
                 for slot, worth in found.list_worths(only):
                     best[slot] = max(best.get(slot, 0.0), term.weight * credit * worth)
@@ -354,9 +455,11 @@ class _StemTable:
                 covered[slot] += cover[slot]
         return Sums(dict(evidence), dict(covered))
 
-    def _select_stems(self, term: WeighedTerm, weak: float) -> Iterator[tuple[_PostingList, float]]:
+    def _select_stems(
+        self, stems: Iterable[tuple[str, float]], weak: float
+    ) -> Iterator[tuple[_PostingList, float]]:
         most = max(COMMON, self._documents // COMMON_SHARE)
-        for stem, credit in term.stems:
+        for stem, credit in stems:
             found = self._find_list(hash_stem(stem))
             count = len(found.slots)
             if count and (credit >= weak or count <= most):
@@ -366,65 +469,13 @@ class _StemTable:
         return sum(len(self.get_slots(stem)) for stem, _ in term.stems)
 
 
-@lru_cache(MOST_REMEMBERED)
-def hash_stem(stem: str) -> int:
-    """Eight bytes that stand for a stem; nobody finds another word with the same ones."""
-    digest = blake2b(stem.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
-
-
-def pack_stems(fields: Mapping[WeightedField, Sequence[str]]) -> tuple[bytes, bytes]:
-    """The stems of a document and their worths, as `SearchDocument` has them."""
-    often: dict[str, float] = defaultdict(float)
-    for field, stems in fields.items():
-        one = field.weight / (1 - field.length + field.length * len(stems) / field.usual)
-        for stem, count in Counter(stems).items():
-            often[stem] += one * min(count, MAX_REPEATS)
-    keys = array(_INTEGERS, map(hash_stem, often))
-    worths = array(_FLOATS, (each / (each + SATURATION) for each in often.values()))
-    return keys.tobytes(), worths.tobytes()
-
-
-def list_new_stems(stems: Iterable[str], known: bytes) -> bytes:
-    """The hashes of those stems that are not among the `known` ones, eight bytes each."""
-    had = set(array(_INTEGERS, known))
-    return array(_INTEGERS, (key for key in map(hash_stem, stems) if key not in had)).tobytes()
-
-
-def unpack_stems(stems: bytes) -> frozenset[int]:
-    """The hashes of a document's stems."""
-    return frozenset(array(_INTEGERS, stems))
-
-
-def is_alike(stems: frozenset[int], others: frozenset[int]) -> bool:
-    """Whether two documents have half of their stems in common (Jaccard)."""
-    common = len(stems & others)
-    return common >= ALIKE * (len(stems) + len(others) - common)
-
-
-def group_keys(numpy: Any, keys: Any) -> tuple[Any, Any]:
-    """An order that brings equal keys together and else keeps them, and where each group starts.
-
-    Two sorts by 16 bits, which numpy does by counting, take a third of the time of one by 64.
-    """
-    parts = keys.view(numpy.uint16).reshape(-1, 4)
-    order = numpy.argsort(numpy.ascontiguousarray(parts[:, 0]), kind="stable").astype(numpy.int32)
-    order = order[numpy.argsort(parts[:, 1][order], kind="stable")]
-    starts = _find_starts(numpy, keys[order])
-    # Two keys with the same 32 bits lie in pieces between each other.
-    if len(numpy.unique(keys[order[starts]])) < len(starts):
-        order = numpy.argsort(keys, kind="stable")
-        starts = _find_starts(numpy, keys[order])
-    return order, starts
-
-
-def _find_starts(numpy: Any, keys: Any) -> Any:
-    changes = keys[1:] != keys[:-1]
-    return numpy.concatenate(([0], numpy.flatnonzero(changes) + 1))
-
-
 def _get_credit(pair: tuple[_PostingList, float]) -> float:
     return pair[1]
+
+
+def _count_kept(word: _WordPostings | None) -> int:
+    """What it counts to keep a word; one that does not occur is kept too."""
+    return OF_WORD if word is None else OF_WORD + len(word.slots)
 
 
 def _repeat(numpy: Any, values: Sequence[float], counts: Sequence[int]) -> Any:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import compress
 from math import log
 
-from registry.search.postings import Postings, SearchDocument, WeighedTerm, WeightedField
+from registry.search.documents import FoundTool, WeightedField
+from registry.search.postings import Postings, WeighedTerm
 from registry.search.thesaurus import find_related
 from registry.search.words import SearchQuery, SearchTerm, find_intent, stem_word
 
@@ -131,7 +132,7 @@ class Scorer:
             for stem, credit in term.stems:
                 self._ways[stem].append((number, credit))
 
-    def score_tool(self, tool: SearchDocument, evidence: float, covered: float) -> float:
+    def score_tool(self, tool: FoundTool, evidence: float, covered: float) -> float:
         """The tool's score relative to the best possible one, 1 at most; its sums are those of
         the task's words.
 
@@ -176,7 +177,7 @@ class Scorer:
             return 1.0
         return 1 + FORM * sum(word in self._task.forms for word in name) / len(name)
 
-    def _score_access(self, tool: SearchDocument) -> float:
+    def _score_access(self, tool: FoundTool) -> float:
         if self._task.access is None or self._task.access == tool.access:
             return 1.0
         return WRITES_UNASKED if tool.access == "write" else READS_ONLY

@@ -21,6 +21,7 @@ from sqlalchemy import delete, insert, text
 
 from registry.database import tables
 from registry.database.engine import Database
+from registry.database.rows import fetch_rows
 from registry.models import RegisteredTool
 from registry.search.encoder import DIMENSIONS, SentenceEncoder
 from registry.search.words import split_words
@@ -63,8 +64,8 @@ class VectorIndex:
         self._documents = 0
 
     def is_empty(self) -> bool:
-        with self._database.read() as connection:
-            return connection.execute(_ANY).first() is None
+        with self._database.look() as connection:
+            return not fetch_rows(connection, _ANY, {})
 
     def is_lacking(self) -> bool:
         """Whether a tool has no vector yet."""

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from sqlalchemy import Connection, Delete, RowMapping, delete, insert, select
+from sqlalchemy import Connection, Delete, bindparam, delete, insert, select
 
 from registry.database import tables
 from registry.database.audit_chain import SUBJECT, Repository
 from registry.database.canonical import clean_text, to_canonical_json
+from registry.database.rows import fetch_mappings
 from registry.errors import GrantStale, RowNotFound
 from registry.search.index import mark_changed
 from sandbox.bundle.model import ToolDefinition
@@ -26,6 +27,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 CLASSIFIED = "classified"
 """Kind of the audit rows of classifications; the subject is the server."""
 _TEXT = 2_000
+_OF_SERVER = select(tables.overrides).where(tables.overrides.c.entry == bindparam("server"))
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,9 @@ class ClassificationTable(Repository):
 
     def find(self, server: str) -> Mapping[str, Classification]:
         """The classifications of a server by operation. Unreadable rows are left out."""
-        overrides = tables.overrides
-        query = select(overrides).where(overrides.c.entry == server)
-        with self._database.read() as connection:
-            found = map(_parse_row, connection.execute(query).mappings())
-            return {one.operation: one for one in found if one is not None}
+        with self._database.look() as connection:
+            rows = fetch_mappings(connection, _OF_SERVER, {"server": server})
+        return {one.operation: one for one in map(_parse_row, rows) if one is not None}
 
 
 def get_level(tool: ToolDefinition) -> Level:
@@ -154,7 +154,7 @@ def _delete_row(server: str, operation: str) -> Delete:
     return delete(overrides).where(overrides.c.entry == server, overrides.c.operation == operation)
 
 
-def _parse_row(row: RowMapping) -> Classification | None:
+def _parse_row(row: Mapping[str, Any]) -> Classification | None:
     try:
         body = json.loads(row["body"])
         override = Classification(

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, func, insert, select, update
 
 from registry import trust
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.canonical import clean_text, to_compact_json
-from registry.database.rows import fetch_rows
+from registry.database.rows import fetch_mappings, fetch_rows
 from registry.errors import RowNotFound, VersionConflict
 from registry.jobs import jobs
 from registry.models import CALLABLE, Entry, EntryState, RegisteredTool, ServerSummary
@@ -33,6 +33,9 @@ TEXT = 20_000
 _TOOL_COLUMNS = ("name", "access", "destructive", "listed", "operation_digest")
 
 
+_PUBLISHED = select(tables.audit.c.payload).where(
+    (tables.audit.c.subject == bindparam("name")) & (tables.audit.c.kind == bindparam("kind"))
+)
 _STATES = select(tables.entries.c.name, tables.entries.c.state).order_by(tables.entries.c.name)
 _SUMMARIES = (
     select(
@@ -91,9 +94,7 @@ class ServerTable(Repository):
         with self._database.write() as connection:
             if job is not None:
                 jobs.get_held_job(connection, *job)
-            current = _find_entry(
-                connection, _select_current().where(tables.entries.c.name == entry.name)
-            )
+            current = _load_current(connection, entry.name)
             if current is not None and current.digest == entry.digest:
                 return self._revive_archived(connection, current, now)
             if current is not None and entry.version <= current.version:
@@ -184,7 +185,7 @@ class ServerTable(Repository):
     def get(self, name: str) -> Entry:
         """The current version of a server. Raises Unknown."""
         with self._database.read() as connection:
-            found = _find_entry(connection, _select_current().where(tables.entries.c.name == name))
+            found = _load_current(connection, name)
         if found is None:
             raise RowNotFound("server", name)
         return found
@@ -271,12 +272,9 @@ class ServerTable(Repository):
         """The digest with which the audit says that a version was published; None where it says
         none, or more than one.
         """
-        audit = tables.audit
-        query = select(audit.c.payload).where(
-            (audit.c.subject == name) & (audit.c.kind == PUBLISHED)
-        )
-        with self._database.read() as connection:
-            said = map(json.loads, connection.execute(query).scalars().all())
+        with self._database.look() as connection:
+            rows = fetch_rows(connection, _PUBLISHED, {"name": name, "kind": PUBLISHED})
+        said = (json.loads(payload) for (payload,) in rows)
         found = {str(one["digest"]) for one in said if one["version"] == version}
         return found.pop() if len(found) == 1 else None
 
@@ -347,14 +345,32 @@ def _select_current() -> Select[Any]:
     return _select_all().where(tables.versions.c.version == tables.entries.c.version)
 
 
-def _find_entry(connection: Connection, query: Select[Any]) -> Entry | None:
-    return next(iter(_load_entries(connection, query)), None)
+def _load_current(connection: Connection, name: str) -> Entry | None:
+    rows = fetch_mappings(connection, _CURRENT, {"name": name})
+    if not rows:
+        return None
+    (row,) = rows
+    tools = fetch_mappings(connection, _TOOLS, {"name": name, "version": row["version"]})
+    made = (RegisteredTool(**{**tool, "destructive": bool(tool["destructive"])}) for tool in tools)
+    return _parse_entry(row, tuple(made))
+
+
+# Built once: to build a query takes longer than to run it.
+_CURRENT = _select_current().where(tables.entries.c.name == bindparam("name"))
+_TOOLS = (
+    select(*(tables.tools.c[name] for name in _TOOL_COLUMNS))
+    .where(
+        (tables.tools.c.entry == bindparam("name"))
+        & (tables.tools.c.version == bindparam("version"))
+    )
+    .order_by(tables.tools.c.position)
+)
 
 
 def _load_entries(connection: Connection, query: Select[Any]) -> tuple[Entry, ...]:
     rows = connection.execute(query).mappings().all()
     tools = _load_tools(connection, query) if rows else {}
-    return tuple(_parse_entry(row, tuple(tools[row["entry"], row["version"]])) for row in rows)
+    return tuple(_parse_entry({**row}, tuple(tools[row["entry"], row["version"]])) for row in rows)
 
 
 def _load_tools(
@@ -382,7 +398,7 @@ def _parse_line(row: RowMapping) -> LineageEntry:
     return LineageEntry(name=row["entry"], current=row["version"] == row["newest"], **values)
 
 
-def _parse_entry(row: RowMapping, tools: tuple[RegisteredTool, ...]) -> Entry:
+def _parse_entry(row: Mapping[str, Any], tools: tuple[RegisteredTool, ...]) -> Entry:
     return Entry(
         **{
             **{name: value for name, value in row.items() if name != "entry"},

@@ -26,7 +26,14 @@ from registry.errors import InstallationUnderWay, RowNotFound
 from registry.models import Entry
 from registry.servers.entries import ServerTable
 from sandbox.bundle import report as stage_report
-from sandbox.bundle.model import NAME, Bundle, read_bundle, read_regular_file, write_bundle
+from sandbox.bundle.model import (
+    NAME,
+    Bundle,
+    find_bundle,
+    read_bundle,
+    read_regular_file,
+    write_bundle,
+)
 from sandbox.bundle.report import StageReport
 from sandbox.errors import BundleInvalid
 
@@ -71,8 +78,9 @@ def install_bundle(
 ) -> Entry:
     """Install a version's files and rows together: both, or neither.
 
-    `tests` are files of `tests/` by name. Raises what `ServerTable.publish` raises, and OSError
-    where the disk is full or read-only; the version before is untouched then.
+    `tests` are files of `tests/` by name. Raises what `ServerTable.publish` raises, BundleInvalid
+    for a bundle that could not be read again, and OSError where the disk is full or read-only; the
+    version before is untouched then.
     """
     servers = get_server_directory(home, bundle.name).parent
     servers.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -81,6 +89,9 @@ def install_bundle(
         staged = _name_leftover(servers / bundle.name, STAGING)
         undo.callback(shutil.rmtree, staged, ignore_errors=True)
         _stage_bundle(staged, bundle, reports, tests or {})
+        if find_bundle(staged, entry.digest) is None:
+            reason = "read again, it is not the bundle that was to be registered"
+            raise BundleInvalid(bundle.name, "its files", reason)
         registered = entries.publish(entry, reports, now=now, job=job)
         undo.pop_all()
         _settle_server(home, entries, bundle.name)
@@ -119,15 +130,22 @@ def read_test_content(place: Path, file: str) -> bytes | None:
 
 def _iterate_copies(home: Path, name: str, digest: str) -> Iterator[tuple[Path, Bundle]]:
     """The directories, with their bundles, that hold a server's files with that digest."""
-    place = get_server_directory(home, name)
-    kept = sorted((place / HISTORY).glob("*")) if (place / HISTORY).is_dir() else ()
-    for candidate in (place, *_find_leftovers(home, STAGING, name), *kept):
+    for candidate in _iterate_places(home, name):
         try:
-            bundle = read_bundle(candidate)
+            bundle = find_bundle(candidate, digest)
         except BundleInvalid:
             continue
-        if bundle.name == name and bundle.compute_digest() == digest:
+        if bundle is not None and bundle.name == name:
             yield candidate, bundle
+
+
+def _iterate_places(home: Path, name: str) -> Iterator[Path]:
+    """Where a server's files may be: mostly in the first place, so no other is looked for then."""
+    place = get_server_directory(home, name)
+    yield place
+    yield from _find_leftovers(home, STAGING, name)
+    if (place / HISTORY).is_dir():
+        yield from sorted((place / HISTORY).glob("*"))
 
 
 def recover_installations(home: Path, entries: ServerTable) -> tuple[str, ...]:

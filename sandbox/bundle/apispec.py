@@ -7,7 +7,7 @@ used; a `$ref` in them is always `#/$defs/NAME` and names an entry of `APISpec.s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 Schema = Mapping[str, Any] | bool
@@ -174,22 +174,32 @@ class APISpec:
 
 def to_json(spec: APISpec) -> dict[str, Any]:
     """The spec as plain JSON values, the content of a bundle's `spec.json`."""
-    return {field.name: _to_plain(getattr(spec, field.name)) for field in fields(spec)}
+    return _record_to_plain(spec)
+
+
+def _record_to_plain(record: Any) -> dict[str, Any]:
+    """A dataclass of this module as JSON; schemas are JSON and stay the objects that they are."""
+    made = {
+        name: _to_plain(value) if value.__class__ in _NOT_PLAIN else value
+        for name, value in vars(record).items()
+    }
+    if isinstance(record, MediaType):
+        made["encoding"] = {name: _record_to_plain(each) for name, each in record.encoding.items()}
+    elif isinstance(record, SecurityScheme) and not record.prefix:
+        # Most have none, and a file's digest is not to depend on what is not there.
+        del made["prefix"]
+    return made
 
 
 def _to_plain(value: Any) -> Any:
-    """A value of this module as JSON; schemas are JSON and stay the objects that they are."""
-    if is_dataclass(value):
-        made = {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
-        if isinstance(value, SecurityScheme) and not value.prefix:
-            # Most have none, and a file's digest is not to depend on what is not there.
-            del made["prefix"]
-        return made
-    if isinstance(value, tuple):
+    if value.__class__ is tuple:
         return [_to_plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return {name: _to_plain(v) if is_dataclass(v) else v for name, v in value.items()}
-    return value
+    return _record_to_plain(value) if value.__class__ in _NOT_PLAIN else value
+
+
+_NOT_PLAIN = frozenset(
+    {tuple, Operation, Parameter, RequestBody, MediaType, Response, SecurityScheme}
+)
 
 
 def from_json(data: Mapping[str, Any]) -> APISpec:

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -49,26 +49,37 @@ class _JsonWriter:
 
     def write_value(self, value: Any, line: str) -> str:
         """`line` is the line break with the indentation of the value's last line."""
-        if isinstance(value, str):
+        kind = value.__class__
+        if kind is str:
             return encode_basestring(value)
+        if kind is dict:
+            return self._write_mapping(value, line) if value else "{}"
+        if kind is list or kind is tuple:
+            return self._write_list(value, line) if value else "[]"
         if value is None or value is True or value is False:
             return _CONSTANTS[value]
+        if kind is int:
+            return repr(value)
         # Asking an abstract class takes longer than writing most values.
-        if value.__class__ is dict or isinstance(value, Mapping):
+        if isinstance(value, Mapping):
             return self._write_mapping(value, line) if value else "{}"
         if isinstance(value, list | tuple):
-            inner = f"{line} "
-            items = f",{inner}".join([self.write_value(item, inner) for item in value])
-            return f"[{inner}{items}{line}]" if value else "[]"
-        if value.__class__ is int:
-            return repr(value)
-        return json.dumps(value)
+            return self._write_list(value, line) if value else "[]"
+        return json.dumps(value, ensure_ascii=False)
+
+    def _write_list(self, value: Sequence[Any], line: str) -> str:
+        inner = f"{line} "
+        items = [
+            encode_basestring(item) if item.__class__ is str else self.write_value(item, inner)
+            for item in value
+        ]
+        return f"[{inner}{f',{inner}'.join(items)}{line}]"
 
     def _write_mapping(self, value: Mapping[Any, Any], line: str) -> str:
-        key = (id(value), len(line))
-        known = self._known.get(key)
-        if known is not None:
-            return known
+        is_shared = len(value) > _NEVER_SHARED
+        key = (id(value), len(line)) if is_shared else (0, 0)
+        if is_shared and key in self._known:
+            return self._known[key]
         inner = f"{line} "
         # Most names and values are strings, for which a call would cost more than their text.
         members = [
@@ -77,7 +88,7 @@ class _JsonWriter:
             for name, item in value.items()
         ]
         made = f"{{{inner}{f',{inner}'.join(members)}{line}}}"
-        if len(members) > _NEVER_SHARED:
+        if is_shared:
             self._known[key] = made
         return made
 
@@ -358,6 +369,15 @@ def read_bundle(directory: Path, *, with_spec: bool = True) -> Bundle:
     come from someone else.
     """
     return parse_files(_read_contents(directory, with_spec), str(directory))
+
+
+def find_bundle(directory: Path, digest: str) -> Bundle | None:
+    """The bundle in a directory where it has that digest. Raises BundleInvalid as `read_bundle`."""
+    contents = _read_contents(directory)
+    bundle = parse_files(contents, str(directory))
+    # Files that a person laid out otherwise are the same bundle: that has to be written to be told.
+    same = _hash_files(contents) == digest or bundle.compute_digest() == digest
+    return bundle if same else None
 
 
 def parse_files(contents: Mapping[str, bytes], where: str) -> Bundle:

@@ -36,7 +36,7 @@ def find_other_class(bundle: Bundle, tool: ToolDefinition, arguments: Mapping[st
     reads = tool.access == "read"
     if reads and any(request.method not in SAFE_METHODS for request in tool.requests):
         problem = get_checker(tool.input_schema).find_problem(arguments)
-        return "" if problem is None else f"{problem.where or '/'}: {problem.reason}"
+        return "" if problem is None else str(problem)
     claimed = tool.input_schema
     for name, part in claimed.get("properties", {}).items():
         if not isinstance(part, Mapping):

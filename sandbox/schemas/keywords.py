@@ -45,6 +45,10 @@ def parts(schema: Schema) -> Sequence[Schema]:
     for key, value in schema.items():
         if key in ONE:
             found.append(value)
+        elif key in NAMED and type(value) is dict:
+            found += value.values()
+        elif key in MANY and type(value) is list:
+            found += value
         elif key in HOLDERS:
             found += [part for _, part in held(key, value)]
     return found

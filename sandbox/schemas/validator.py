@@ -45,6 +45,10 @@ class SchemaViolation:
     reason: str
     keyword: str = ""
 
+    def __str__(self) -> str:
+        """The place, but for the whole instance, and why."""
+        return f"{self.where}: {self.reason}" if self.where else self.reason
+
 
 class SchemaChecker:
     """A compiled schema, taken as plain JSON Schema."""

@@ -24,7 +24,8 @@ DifferenceKind = Literal["schema", "malformed", "depth"]
 class Limits:
     """Resource limits of one server. Sizes are bytes unless named otherwise, times are seconds.
 
-    `call_bytes` is what the host holds of one call, and of what the server has not read yet.
+    `call_bytes` is what the host holds of one call, and of what the server has not read yet,
+    `answer_bytes` what the server may send until it answers something that it was asked.
     """
 
     memory_mb: int = 128
@@ -35,7 +36,7 @@ class Limits:
     start_seconds: float = 60.0
     call_seconds: float = 60.0
     line_bytes: int = 48 * 1024 * 1024
-    session_bytes: int = 512 * 1024 * 1024
+    answer_bytes: int = 512 * 1024 * 1024
     call_bytes: int = 64 * 1024 * 1024
     stderr_bytes: int = 64 * 1024
     nesting: int = 128

@@ -50,7 +50,8 @@ class LineIntake:
         self, limits: Limits, memory: ByteBudget | None, workbench: Workbench, ends: LineEnds
     ) -> None:
         self._limits, self._workbench, self._ends = limits, workbench, ends
-        self._guard = LineGuard(limits.line_bytes, limits.session_bytes)
+        self._guard = LineGuard(limits.line_bytes, limits.answer_bytes)
+        self.note_answer = self._guard.note_answer
         room = limits.call_bytes + limits.line_bytes
         self._buffers = ByteBudget(room, UNREAD, memory, SMALL_BYTES)
         self._backlog: deque[tuple[bytes, str | None]] = deque()

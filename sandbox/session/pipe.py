@@ -323,6 +323,7 @@ class PipeSession:
             self._count_stray()
         else:
             del self._waiting[identity]
+            self._lines.note_answer()
             tape = self.tapes.get(identity)
             try:
                 if tape is not None and tape.usage is not None:
@@ -479,7 +480,7 @@ class PipeSession:
         if problem is None:
             return ""
         doubts = coerce_arguments(accepted, arguments).doubts
-        return "; ".join(doubts) or f"{problem.where or '/'}: {problem.reason}"
+        return "; ".join(doubts) or str(problem)
 
     def _read_failure(self, name: str, result: Mapping[str, Any]) -> Failure:
         """The failure that a result tells; a refusal has its code where the tool declares it."""

@@ -269,7 +269,7 @@ def _find_unfit_reason(tool: ToolDefinition, example: Example, told: Set[str]) -
     """
     refused = get_checker(tool.input_schema).find_problem(example.arguments)
     if refused and example.failure != "arguments":
-        return _Problem(f"{REFUSES}: {refused.where or '/'}: {refused.reason}")
+        return _Problem(f"{REFUSES}: {refused}")
     if tool.name not in told and is_satisfied_by_constant(example, tool):
         reason = "proves nothing: a tool that always gives an empty result satisfies this case"
         return _Problem(reason, "proves_nothing")

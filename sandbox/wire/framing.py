@@ -21,15 +21,15 @@ _ENDS = 300
 _ID = re.compile(rb'"id"\s*:\s*(?:"([^"\\]{1,64})"|([0-9]{1,18}))')
 
 
-_TOO_MUCH = "the server sent more than a session may; it was stopped"
+_TOO_MUCH = "the server sent more than it may before it answers; it was stopped"
 _TOO_LONG = "the server sent a line longer than allowed; it was stopped"
 
 
 class LineGuard:
-    """Splits a byte stream into lines, with a limit of bytes per line and per session."""
+    """Splits a byte stream into lines, with a limit of bytes per line and up to the next answer."""
 
-    def __init__(self, line_bytes: int, session_bytes: int) -> None:
-        self._line_bytes, self._left = line_bytes, session_bytes
+    def __init__(self, line_bytes: int, answer_bytes: int) -> None:
+        self._line_bytes, self._answer_bytes, self._left = line_bytes, answer_bytes, answer_bytes
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -53,6 +53,10 @@ class LineGuard:
             self._parts, self._size = [], 0
             self._keep_part(part)
             yield line
+
+    def note_answer(self) -> None:
+        """What somebody waited for has come: as much may come again."""
+        self._left = self._answer_bytes
 
     @property
     def pending(self) -> int:

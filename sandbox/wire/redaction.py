@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import re2  # type: ignore[import-untyped]
 
-from sandbox.sanitize import find_readings, is_plain
+from sandbox.sanitize import drop_unseen, find_readings, is_plain
 from sandbox.wire.exchange import Headers, WireResponse
 
 MARK = "[redacted]"
@@ -71,7 +71,8 @@ class Redaction:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        kept = sorted({s for s in secrets if s and len(s) <= MAX_SECRET}, key=len, reverse=True)
+        known = (s for s in secrets if len(s) <= MAX_SECRET)
+        kept = sorted({form for s in known for form in _list_forms(s)}, key=len, reverse=True)
         self._finders = tuple(_compile_finders(kept))
         self._long = tuple(secret for secret in kept if len(secret) >= UNLIKELY)
         self._numbers = frozenset(
@@ -80,7 +81,7 @@ class Redaction:
 
     def extend_with(self, passing: Iterable[str]) -> Redaction:
         """This redaction extended by values of one request, plain or percent-encoded."""
-        values = {text for text in passing if len(text) >= ANYWHERE}
+        values = {form for text in passing for form in _list_forms(text) if len(form) >= ANYWHERE}
         if not values:
             return self
         forms = {form for text in values for form in (text, quote(text, safe=""))}
@@ -303,6 +304,11 @@ _PUBLIC = frozenset(
         "username",
     }
 )
+
+
+def _list_forms(secret: str) -> Iterable[str]:
+    """A secret as it is, and as one reads it who does not see what is invisible in it."""
+    return filter(None, (secret, drop_unseen(secret)))
 
 
 def _compile_finders(secrets: Iterable[str]) -> Iterator[_Finder]:

@@ -48,13 +48,13 @@ def test_a_large_answer_is_read() -> None:
     assert read["result"] == result
 
 
-def test_a_line_and_a_session_have_an_end() -> None:
-    guard = LineGuard(line_bytes=1000, session_bytes=5000)
+def test_a_line_and_what_comes_before_an_answer_have_an_end() -> None:
+    guard = LineGuard(line_bytes=1000, answer_bytes=5000)
     assert [len(line) for line in guard.split_lines(b"x" * 999 + b"\n")] == [999]
     with pytest.raises(SessionBroken, match="longer"):
         list(guard.split_lines(b"x" * 1001))
-    guard = LineGuard(line_bytes=1000, session_bytes=5000)
+    guard = LineGuard(line_bytes=1000, answer_bytes=5000)
     for _ in range(5):
         list(guard.split_lines(b"x" * 999 + b"\n"))
-    with pytest.raises(SessionBroken, match="more than a session may"):
+    with pytest.raises(SessionBroken, match="more than it may before it answers"):
         list(guard.split_lines(b"x" * 999 + b"\n"))

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sandbox.sanitize import clean_json, clean_text, strip_unprintable
@@ -113,6 +113,7 @@ ENCODINGS: dict[str, Callable[[str], bytes]] = {
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @settings(max_examples=20)
 @given(secret=LONG)
+@example(secret="0000000\u115f")
 def test_no_encoding_of_a_secret_gets_out(encoding: str, secret: str) -> None:
     echoed = ENCODINGS[encoding](secret)
     clean = Redaction([secret]).redact_bytes(echoed)

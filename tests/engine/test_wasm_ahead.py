@@ -98,7 +98,8 @@ def test_an_instance_is_for_the_very_bundle_it_was_opened_with(
         await runner.pool.wait_replenished()
         found, _ = await counted(runner, other)
         assert found["seen"] == ([1, "a"] if "[1]" in other.source_code else ["a"])
-        assert runner.pool.ahead == 1
+        # The other may have one by now, too.
+        assert runner.pool.ahead >= 1
 
     with_spares(component, use)
 

@@ -14,6 +14,7 @@ from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 from mcp.types import CallToolResult
 
+from orchestrator.frontends.greeting import FILE as KEPT
 from tests.functional.home import Home, new_home, until
 from tests.functional.journey import SERVER, Journey
 from tests.functional.peer import Peer, text
@@ -116,7 +117,9 @@ def test_end_of_file_ends_the_process_well_and_leaves_no_container(
     with new_home(tmp_path, "docker") as home:
         with Peer(home, "serve", "--no-control") as peer:
             until(lambda: home.containers() == 1, "a spare container waits")
+            (home.path / KEPT).unlink()
         assert peer.process.returncode == 0
+        assert (home.path / KEPT).exists(), "the first answer of the next one"
         assert home.containers() == 0
         with home.store() as store:
             assert store.processes.find() == ()

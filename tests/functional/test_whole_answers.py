@@ -324,7 +324,9 @@ def check_everywhere(fronts: Fronts, name: str, status: int, kind: str, content:
         check_given(world, result, front != "exported")
         if front == "exported":
             check_strict(fronts.schemas[f"make_{name}"], world, result)
-    assert world.heard == ["GET"] * len(READ_FRONTS) + ["POST"] * len(WRITE_FRONTS)
+    # On a loaded machine a call may fail, and then `serve` reads by itself to find out why.
+    assert world.heard.count("GET") >= len(READ_FRONTS)
+    assert world.heard.count("POST") == len(WRITE_FRONTS)
 
 
 @pytest.mark.parametrize("content", PECULIAR, ids=lambda content: repr(content[:24]))

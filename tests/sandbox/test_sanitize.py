@@ -91,5 +91,14 @@ def test_clean_json_is_told_by_how_it_is_written(letter: str) -> None:
     assert is_clean_json(exactjson.dumps(value)) == (clean_json(value) is value)
 
 
+@given(st.text('\\"bfrun/a\b\f\n\r\t\x01'))
+def test_escapes_in_json_are_read_as_a_parser_reads_them(text: str) -> None:
+    value = {"a": text}
+    is_clean = clean_json(value) is value
+    assert is_clean_json(exactjson.dumps(value)) == is_clean
+    long = {**value, "b": "x" * 40_000}
+    assert is_clean or not is_clean_json(exactjson.dumps(long))
+
+
 def test_ordinary_words_are_clean_json() -> None:
     assert is_clean_json(exactjson.dumps({"text": 'a "quoted" line\n\tand \\ é 船', "n": [1.5]}))

@@ -42,8 +42,8 @@ def read_request_body(context: ReaderContext, operation: Node) -> RequestBody | 
     if not content:
         context.problems.add(node.to_problem("the body has no media type; no body is sent"))
         return None
-    description = sanitize_prose(node.get("description").value, 500)
-    return RequestBody(content, is_true(node.get("required").value), description)
+    description = sanitize_prose(node.read("description"), 500)
+    return RequestBody(content, is_true(node.read("required")), description)
 
 
 def read_swagger_body(
@@ -59,8 +59,8 @@ def read_swagger_body(
         at = node.get("schema")
         schema = context.schemas.convert(at) if at.value is not None else True
         content = tuple(MediaType(kind, schema) for kind in consumes or ("application/json",))
-        description = sanitize_prose(node.get("description").value, 500)
-        return RequestBody(content, is_true(node.get("required").value), description)
+        description = sanitize_prose(node.read("description"), 500)
+        return RequestBody(content, is_true(node.read("required")), description)
     return _build_form(context, fields, consumes) if fields else None
 
 
@@ -88,7 +88,7 @@ def read_responses(context: ReaderContext, operation: Node) -> tuple[Response, .
 def _read_response(
     context: ReaderContext, node: Node, status: str, produced: tuple[str, ...]
 ) -> Response:
-    description = sanitize_prose(node.get("description").value, 200)
+    description = sanitize_prose(node.read("description"), 200)
     headers = tuple(name.lower() for name, _ in node.get("headers").list_items()[:MAX_HEADERS])
     if context.dialect != "2.0":
         return Response(status, description, _read_content(context, node.get("content")), headers)
@@ -124,7 +124,7 @@ def _read_content(context: ReaderContext, node: Node) -> tuple[MediaType, ...]:
             context.problems.add(at.to_problem(_ONE_FILE))
             schema = {"type": "object", "required": [FILE], "properties": {FILE: schema}}
         for key in _UNREAD:
-            if found.get(key).value is not None:
+            if found.read(key) is not None:
                 context.problems.add(found.get(key).to_problem("this is not read; defaults hold"))
         made.append(MediaType(kind, schema, _read_encodings(found.get("encoding"))))
     return tuple(made)
@@ -141,13 +141,13 @@ def _has_no_fields(context: ReaderContext, schema: Node) -> bool:
 def _read_encodings(node: Node) -> Mapping[str, Encoding]:
     made = {}
     for name, entry in node.list_items():
-        kind, style, explode = (entry.get(key).value for key in ("contentType", "style", "explode"))
+        kind, style, explode = (entry.read(key) for key in ("contentType", "style", "explode"))
         usable = style if isinstance(style, str) and style in _STYLES else None
         made[name] = Encoding(
             content_type=kind if isinstance(kind, str) and kind.isprintable() else None,
             style=cast("Style | None", usable),
             explode=usable in (None, "form") if explode is None else is_true(explode),
-            allow_reserved=is_true(entry.get("allowReserved").value),
+            allow_reserved=is_true(entry.read("allowReserved")),
         )
     return made
 
@@ -161,10 +161,10 @@ def _build_form(
     for node in fields:
         name = str(node.value["name"])
         schema = context.schemas.convert(extract_simple_schema(node))
-        text = sanitize_prose(node.get("description").value, 500)
+        text = sanitize_prose(node.read("description"), 500)
         keywords = schema if isinstance(schema, dict) else {}
         properties[name] = {**keywords, "description": text} if text else schema
-        if is_true(node.get("required").value):
+        if is_true(node.read("required")):
             required.append(name)
         if keywords.get("type") == "array":
             style, explode = read_collection_style(node, "formData")
@@ -181,9 +181,9 @@ def _build_form(
 
 
 def _list_media_types(context: ReaderContext, operation: Node, key: str) -> tuple[str, ...]:
-    written = operation.get(key).value
+    written = operation.read(key)
     if written is None:
-        written = context.references.root.get(key).value
+        written = context.references.root.read(key)
     kinds = written if isinstance(written, list) else [written]
     return tuple(dict.fromkeys(k for k in kinds if isinstance(k, str) and _MEDIA_TYPE.match(k)))[
         :MAX_MEDIA_TYPES

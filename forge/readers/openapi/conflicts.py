@@ -6,6 +6,7 @@ for inheritance, where a later part overrides an earlier one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ _BOUNDS = (
     ("minItems", "maxItems"),
     ("minProperties", "maxProperties"),
 )
+_LOWER = frozenset(low for low, _ in _BOUNDS)
+_VALUES = frozenset({"enum", "const"})
 _ALL_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 MAX_NAMES = 3
 
@@ -81,13 +84,13 @@ def _order_parts(
 
 
 def _find_value_conflict(found: list[Mapping[str, Any]]) -> str:
-    kinds = frozenset.intersection(*map(_find_types, found))
-    if not kinds:
+    written = set().union(*found)
+    if "type" in written and not frozenset.intersection(*map(_find_types, found)):
         named = sorted({str(part["type"]) for part in found if "type" in part})
         return f"its parts want {' and '.join(named[:MAX_NAMES])}"
-    if not _has_common_value(found):
+    if not written.isdisjoint(_VALUES) and not _has_common_value(found):
         return "its parts allow no value in common"
-    for low, high in _BOUNDS:
+    for low, high in _BOUNDS if not written.isdisjoint(_LOWER) else ():
         lows = [part[low] for part in found if low in part]
         highs = [part[high] for part in found if high in part]
         if lows and highs and max(lows) > min(highs):
@@ -111,8 +114,10 @@ def _has_common_value(found: list[Mapping[str, Any]]) -> bool:
 
 
 def _list_shared_properties(found: list[Mapping[str, Any]]) -> list[str]:
-    names = [name for part in found for name in part.get("properties", {})]
-    return sorted({name for name in names if names.count(name) > 1}) if len(names) < 5000 else []
+    names = Counter(name for part in found for name in part.get("properties", {}))
+    return (
+        sorted(name for name, often in names.items() if often > 1) if names.total() < 5000 else []
+    )
 
 
 def _is_conflicting(

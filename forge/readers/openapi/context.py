@@ -86,8 +86,8 @@ class ReaderContext:
         """
         text = marshal.dumps(node.value, 2)
         key = (read, node.file, text, args)
-        if key in self._known:
-            known: T = self._known[key]
+        known: T | None = self._known.get(key)
+        if known is not None:
             return known
         before = self.problems.added + self.schemas.conjunctions
         made = read(self, node, *args, **kwargs)

@@ -16,6 +16,7 @@ from forge.text import sanitize_prose
 
 TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 MAX_PATTERN = 2000
+_COLLECTION = (dict, list)
 _XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,79}\Z")
 _NODE_TYPES = {"attribute": "attribute", "element": "wrapped"}
 """What 3.2's `nodeType` says in the words of 3.1; on what is no list `wrapped` says nothing."""
@@ -43,7 +44,7 @@ INVALID: Final = _Invalid()
 def limit_value(value: Any, limit: int = 100_000) -> Any:
     """Return a JSON value that fits in `limit` characters, integers in 64 bits; else INVALID."""
     try:
-        if isinstance(value, dict | list):
+        if isinstance(value, _COLLECTION):
             text = json.dumps(value)
             return value if len(text) <= limit else INVALID
     except (ValueError, RecursionError):
@@ -70,6 +71,8 @@ def _read_type(raw: Any) -> Any:
         return kinds[0] if len(kinds) == 1 else kinds
     if not isinstance(raw, str):
         return None if raw is None else INVALID
+    if raw in TYPES:
+        return raw
     name = raw.strip().lower()
     if name in ("any", "mixed", ""):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 from forge.readers.openapi.context import ReaderContext
@@ -18,6 +19,8 @@ from sandbox.wire.overrides import is_override, is_refused_header
 MAX_PARAMETERS = 300
 LOCATIONS = ("path", "query", "header", "cookie")
 FORM = "application/x-www-form-urlencoded"
+_NAME = (str, int, float)
+_NAMING = frozenset({"$ref", "allOf", "properties"})
 WHOLE_QUERY = "querystring"
 """3.2: one parameter that is all of the query."""
 _STYLES: dict[str, frozenset[str]] = {
@@ -61,7 +64,7 @@ def collect_parameters(context: ReaderContext, path_item: Node, operation: Node)
                 continue
             written = found.value if isinstance(found.value, dict) else {}
             name, location = written.get("name"), written.get("in")
-            if isinstance(name, str | int | float) and isinstance(location, str) and name != "":
+            if isinstance(name, _NAME) and isinstance(location, str) and name != "":
                 merged[str(name), location] = found
             else:
                 context.problems.add(
@@ -88,9 +91,7 @@ def read_parameters(
             continue
         if location == WHOLE_QUERY and _is_writable(node):
             location = "query"
-        reason = _find_unusable_reason(location, name, placeholders) or _find_withheld_reason(
-            node, location, name
-        )
+        reason = _find_unusable_reason(node, location, name, placeholders)
         if reason:
             context.problems.add(node.to_problem(f"{reason}; the parameter is left out"))
         elif (location, name.lower()) not in credentials and not (
@@ -112,13 +113,20 @@ def find_clashes(parameters: Iterable[Parameter], schemas: Mapping[str, Schema])
     """Return the names that two parameters write into the query: the properties of an exploded
     object appear there without the parameter's own name.
     """
-    written: Counter[str] = Counter()
-    for parameter in parameters:
-        if parameter.location == "query" and parameter.media_type is None:
-            inner = merge_properties(parameter.schema, schemas)
-            spread = parameter.style == "form" and parameter.explode and inner
-            written.update(list(inner) if spread else [parameter.name])
-    return [name for name, count in written.items() if count > 1]
+    query = [p for p in parameters if p.location == "query" and p.media_type is None]
+    if len(query) < 2:
+        return []
+    written: list[str] = []
+    for parameter in query:
+        is_spread = parameter.style == "form" and parameter.explode
+        is_composed = isinstance(parameter.schema, dict) and not _NAMING.isdisjoint(
+            parameter.schema
+        )
+        inner = merge_properties(parameter.schema, schemas) if is_spread and is_composed else {}
+        written += inner or [parameter.name]
+    if len(set(written)) == len(written):
+        return []
+    return [name for name, count in Counter(written).items() if count > 1]
 
 
 def is_true(value: Any) -> bool:
@@ -129,7 +137,7 @@ def is_true(value: Any) -> bool:
 def read_collection_style(node: Node, location: str) -> tuple[Style, bool]:
     """Return the style and explode of a Swagger 2.0 `collectionFormat` (default csv)."""
     plain: Style = "simple" if location in ("path", "header") else "form"
-    written = node.get("collectionFormat").value
+    written = node.read("collectionFormat")
     if written == "multi":
         return plain, plain == "form"
     return _COLLECTIONS.get(str(written), plain), False
@@ -141,34 +149,44 @@ def extract_simple_schema(node: Node) -> Node:
     return Node(kept, node.file, node.place)
 
 
-def _find_unusable_reason(location: str, name: str, placeholders: Collection[str]) -> str:
+def _find_unusable_reason(
+    node: Node, location: str, name: str, placeholders: Collection[str]
+) -> str:
+    """Return why a parameter is not offered to callers; "" where it is."""
     if location not in LOCATIONS:
         return f"`in` cannot be {location[:40]!r}"
     if location == "path" and name not in placeholders:
         return f"the path has no {{{name[:60]}}}"
-    if len(name) > 300 or not name.isprintable():
-        return "its name is too long or not printable"
+    if len(name) > 300:
+        return _NOT_A_NAME
+    return _find_refusal(location, name, is_true(node.value.get("required")))
+
+
+_NOT_A_NAME = "its name is too long or not printable"
+
+
+@lru_cache(4096)
+def _find_refusal(location: str, name: str, required: bool) -> str:
+    """Return why no parameter of this name is offered, in whatever operation; "" where it is. The
+    parameters of a description have few names.
+    """
+    if not name.isprintable():
+        return _NOT_A_NAME
     if location in ("header", "cookie") and not _TOKEN.match(name):
         return f"{name[:60]!r} is not a {location} name"
-    return ""
-
-
-def _find_withheld_reason(node: Node, location: str, name: str) -> str:
-    """Return why a parameter that the broker would refuse is not offered to callers; "" where it
-    is.
-    """
     kind = "parameter" if location == "query" else location
     is_header = location == "header" and name.lower() not in _NOT_PARAMETERS
+    # The broker would refuse these.
     if not (is_refused_header(name) if is_header else location == "query" and is_override(name)):
         return ""
-    if is_true(node.get("required").value):
+    if required:
         return f"the {kind} {name[:60]} is required and is not a caller's to set, nor a server's"
     return f"the {kind} {name[:60]} is not a caller's to set"
 
 
 def _read_parameter(context: ReaderContext, node: Node, location: Location, name: str) -> Parameter:
-    required = location == "path" or is_true(node.get("required").value)
-    description = sanitize_prose(node.get("description").value, 500)
+    required = location == "path" or is_true(node.read("required"))
+    description = sanitize_prose(node.read("description"), 500)
     content = node.get("content")
     if context.dialect == "2.0":
         style, explode = read_collection_style(node, location)
@@ -198,14 +216,14 @@ def _read_parameter(context: ReaderContext, node: Node, location: Location, name
         required=required,
         style=style,
         explode=explode,
-        allow_reserved=location == "query" and is_true(node.get("allowReserved").value),
+        allow_reserved=location == "query" and is_true(node.read("allowReserved")),
         description=description,
     )
 
 
 def _is_writable(node: Node) -> bool:
     """Whether a parameter for the whole query has a media type that it can be written in."""
-    first = next(iter(node.get("content").value or ()), "")
+    first = next(iter(node.read("content") or ()), "")
     return isinstance(first, str) and (first.startswith((FORM, "text/")) or is_json(first))
 
 
@@ -217,11 +235,11 @@ def _to_text_schema(schema: Schema) -> Schema:
 
 def _read_style(context: ReaderContext, node: Node, location: Location) -> tuple[Style, bool]:
     default: Style = "simple" if location in ("path", "header") else "form"
-    written = node.get("style").value
+    written = node.read("style")
     if written is not None and not (isinstance(written, str) and written in _STYLES[location]):
         reason = f"style cannot be {str(written)[:40]!r} in {location}; {default} is taken"
         context.problems.add(node.to_problem(reason))
         written = None
     style = cast(Style, written or default)
-    explode = node.get("explode").value
+    explode = node.read("explode")
     return style, style in ("form", "deepObject", "cookie") if explode is None else is_true(explode)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import parse_qsl, quote
 
@@ -13,6 +13,10 @@ from forge.readers.openapi.references import Node
 from sandbox.bundle.apispec import Parameter
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
+_PLAIN = re.compile(r"[A-Za-z0-9_.~/-]*")
+"""A path of which nothing has to be escaped."""
+_MALFORMED = frozenset("{}\\")
+_DOTS = frozenset({".", ".."})
 _WHOLE_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}\Z")
 
 
@@ -25,6 +29,8 @@ def rename_placeholders(path: str, nodes: list[Node]) -> str:
     """Rename `{name+}`, `{+name}` and `{name*}` (used by gateways; cf. RFC 6570) to the declared
     names.
     """
+    if "+" not in path and "*" not in path:
+        return path
     declared = {str(node.value["name"]) for node in nodes if node.value["in"] == "path"}
 
     def called(match: re.Match[str]) -> str:
@@ -40,34 +46,39 @@ def parse_template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
     """
     bare, _, query = path.partition("#")[0].partition("?")
     bare = "/" + bare.lstrip("/") if not bare.startswith("/") else bare
-    literals = _PLACEHOLDER.split(bare)[::2]
-    if any(mark in literal for literal in literals for mark in "{}\\"):
+    split = _PLACEHOLDER.split(bare)
+    literals, names = split[::2], split[1::2]
+    if not _MALFORMED.isdisjoint("".join(literals)):
         raise OperationSkipped(node.to_problem("the path template is malformed"))
-    if any(segment in (".", "..") for segment in bare.replace("%2e", ".").split("/")):
+    if not _DOTS.isdisjoint(bare.replace("%2e", ".").split("/")):
         raise OperationSkipped(node.to_problem("the path has a `.` or `..` segment"))
     if not bare.isprintable() or len(bare) > 2000:
         raise OperationSkipped(node.to_problem("the path is too long or not printable"))
-    names = _PLACEHOLDER.split(bare)[1::2]
-    encoded = [quote(literal, safe=servers.PATH_SAFE) for literal in literals]
+    encoded = [
+        literal if _PLAIN.fullmatch(literal) else quote(literal, safe=servers.PATH_SAFE)
+        for literal in literals
+    ]
     written = encoded[0] + "".join(
         f"{{{name}}}{literal}" for name, literal in zip(names, encoded[1:], strict=True)
     )
-    return written, parse_qsl(query, keep_blank_values=True)
+    return written, parse_qsl(query, keep_blank_values=True) if query else []
 
 
 def list_query_values(
     read: tuple[Parameter, ...], query: list[tuple[str, str]]
-) -> list[tuple[str, str]]:
-    """Return the (name, value) pairs of the query, the value "" for parameters that callers set;
+) -> Iterator[tuple[str, str]]:
+    """Yield the (name, value) pairs of the query, the value "" for parameters that callers set;
     of those that have one value only, also that.
     """
+    yield from query
     asked = [p for p in read if p.location == "query"]
+    yield from ((p.name, "") for p in asked)
     fixed = ((p.name, _find_fixed_value(p)) for p in asked)
-    return [*query, *((p.name, "") for p in asked), *(pair for pair in fixed if pair[1])]
+    yield from (pair for pair in fixed if pair[1])
 
 
 def _find_fixed_value(parameter: Parameter) -> str:
-    schema = parameter.schema if isinstance(parameter.schema, Mapping) else {}
+    schema = parameter.schema if isinstance(parameter.schema, dict) else {}
     values = schema.get("enum", [schema["const"]] if "const" in schema else [])
     return str(values[0]) if isinstance(values, list) and len(values) == 1 else ""
 
@@ -78,6 +89,8 @@ def merge_query(
     """Add the parameters of a query that stands in the path: constants, or those of its
     placeholders.
     """
+    if not query:
+        return read
     made = {(p.location, p.name): p for p in read}
     for name, value in query:
         whole = _WHOLE_PLACEHOLDER.match(value)

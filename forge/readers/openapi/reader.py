@@ -55,7 +55,7 @@ def _find_ancestors(name: str, known: Mapping[str, Node]) -> list[str]:
 
 
 def _read_text(tag: Node | None, key: str) -> str:
-    return sanitize_line(tag.get(key).value, 60) if tag is not None else ""
+    return sanitize_line(tag.read(key), 60) if tag is not None else ""
 
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -111,12 +111,12 @@ def read_openapi(document: Document, base_url: str | None = None) -> ParsedApi:
     info = references.root.get("info")
     family = "swagger" if dialect == "2.0" else "openapi"
     spec = APISpec(
-        title=sanitize_prose(info.get("title").value, 120) or "API",
-        version=sanitize_line(info.get("version").value, 40),
+        title=sanitize_prose(info.read("title"), 120) or "API",
+        version=sanitize_line(info.read("version"), 40),
         source=sanitize_line(document.url or document.name, 500),
         dialect=f"{family} {_format_version(document, dialect)}",
         operations=operations,
-        description=sanitize_prose(info.get("description").value, 1000),
+        description=sanitize_prose(info.read("description"), 1000),
         security_schemes=tuple(s for s in _list_unique_schemes(schemes) if s.name in used),
         schemas=named,
     )
@@ -208,7 +208,7 @@ def _iterate_operations(context: ReaderContext) -> Iterator[tuple[str, Node, str
             beside = {key: value for key, value in written.value.items() if key != "$ref"}
             own = Node({**item.value, **beside}, item.file, item.place)
         for method in METHODS:
-            if own.value.get(method) is not None:
+            if method in own.value and own.value[method] is not None:
                 yield path, own, method, own.get_child(method)
         # 3.2: https://spec.openapis.org/oas/v3.2.0.html#path-item-object
         for method, node in own.get("additionalOperations").list_items():
@@ -231,9 +231,8 @@ def _read_operation(
     nodes = parameters.collect_parameters(context, item, node)
     written, path = path, paths.rename_placeholders(path, nodes)
     template, query = paths.parse_template(path, node)
-    required = security.join_required_credentials(
-        security.read_requirements(context, node, known.schemes), nodes, known
-    )
+    wanted = security.read_requirement(context, node, known)
+    required = security.join_required_credentials(wanted.alternatives, nodes, known)
     placeholders = paths.list_placeholders(path)
     read = parameters.read_parameters(
         context, nodes, placeholders, security.find_credential_places(required, known)
@@ -244,8 +243,8 @@ def _read_operation(
         else bodies.read_request_body(context, node)
     )
     answers = bodies.read_responses(context, node)
-    operation_id = sanitize_line(node.get("operationId").value, 200)
-    summary = sanitize_prose(node.get("summary").value, 200)
+    operation_id = sanitize_line(node.read("operationId"), 200)
+    summary = sanitize_prose(node.read("summary"), 200)
     return Operation(
         id=operation_id,
         method=method.upper(),
@@ -261,14 +260,14 @@ def _read_operation(
             context.believed,
         ),
         summary=summary,
-        description=sanitize_prose(node.get("description").value, 1000),
+        description=sanitize_prose(node.read("description"), 1000),
         tags=read_tags(node, context.tags),
         parameters=paths.merge_query(read, query, template),
         body=body,
         responses=answers,
-        scopes=security.read_scopes(context, node, known.schemes),
+        scopes=wanted.scopes,
         security=required or security.find_forgotten_requirements(node, nodes, known),
-        deprecated=parameters.is_true(node.get("deprecated").value),
+        deprecated=parameters.is_true(node.read("deprecated")),
         written=written,
     )
 
@@ -286,14 +285,16 @@ def _follow_operation(context: ReaderContext, node: Node) -> Node:
 
 def _assign_id(operation: Operation, path: str, taken: set[str]) -> Operation:
     """Return the operation with a unique id: the document's, or method and path."""
-    written = f"{operation.method} {sanitize_line(path, 2000)}"
-    name = operation.id if operation.id and operation.id not in taken else written
+    if operation.id and operation.id not in taken:
+        taken.add(operation.id)
+        return operation
+    name = written = f"{operation.method} {sanitize_line(path, 2000)}"
     number = 1
     while name in taken:
         number += 1
         name = f"{written} {number}"
     taken.add(name)
-    return operation if name == operation.id else replace(operation, id=name)
+    return replace(operation, id=name)
 
 
 def _list_unique_schemes(schemes: dict[str, SecurityScheme]) -> list[SecurityScheme]:

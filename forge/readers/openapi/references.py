@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -41,38 +42,57 @@ class Node(NamedTuple):
     @property
     def pointer(self) -> str:
         """The JSON pointer to the place (RFC 6901)."""
-        tokens, place = [], self.place
+        return "".join("/" + escape_token(key) for key in self.keys)
+
+    @property
+    def keys(self) -> list[Any]:
+        """The keys on the way to the place."""
+        keys, place = [], self.place
         while place:
             place, key = place
-            tokens.append("/" + escape_token(key))
-        return "".join(reversed(tokens))
+            keys.append(key)
+        return keys[::-1]
 
     def get_child(self, key: str | int) -> Node:
         """Return the value under a key. Raises KeyError or IndexError."""
-        return Node(self.value[key], self.file, (self.place, key))
+        value, file, place = self
+        return _make_node((value[key], file, (place, key)))
 
     def get(self, key: str) -> Node:
         """Return the value under a key of a mapping; a node of None where there is none."""
-        value = self.value.get(key) if isinstance(self.value, dict) else None
-        return Node(value, self.file, (self.place, key))
+        value, file, place = self
+        value = value.get(key) if isinstance(value, dict) else None
+        return _make_node((value, file, (place, key)))
+
+    def read(self, key: str) -> Any:
+        """Return the plain value under a key of a mapping; None where there is none."""
+        return self.value.get(key) if isinstance(self.value, dict) else None
 
     def list_items(self) -> list[tuple[str, Node]]:
         """Return the members of a mapping, without extensions (`x-…`); none where it is none."""
-        if not isinstance(self.value, dict):
+        value, file, place = self
+        if not isinstance(value, dict):
             return []
-        return [(key, self.get_child(key)) for key in self.value if not key.startswith("x-")]
+        return [
+            (key, _make_node((item, file, (place, key))))
+            for key, item in value.items()
+            if not key.startswith("x-")
+        ]
 
     def list_elements(self) -> list[Node]:
         """Return the elements of a list; none where it is no list."""
-        return (
-            list(map(self.get_child, range(len(self.value))))
-            if isinstance(self.value, list)
-            else []
-        )
+        value, file, place = self
+        if not isinstance(value, list):
+            return []
+        return [_make_node((item, file, (place, key))) for key, item in enumerate(value)]
 
     def to_problem(self, reason: str) -> DocumentProblem:
         """Return a problem at this place."""
         return DocumentProblem(self.file, self.pointer, reason)
+
+
+_make_node = partial(tuple.__new__, Node)
+"""Makes a node of its three parts; hundreds of thousands are made of a large description."""
 
 
 class UnresolvedReference(Exception):
@@ -105,6 +125,8 @@ class References:
         """Return the node, or the one at the end of its chain of references. Raises
         UnresolvedReference.
         """
+        if not isinstance(node.value, dict) or "$ref" not in node.value:
+            return node
         origin, hops = node, 0
         while isinstance(node.value, dict) and isinstance(node.value.get("$ref"), str):
             node, hops = self.resolve_reference(node, node.value["$ref"]), hops + 1
@@ -145,7 +167,10 @@ class References:
         if fragment and not fragment.startswith("/"):
             return self._collect_anchors(node.file)["#" + fragment]
         for token in fragment.split("/")[1:]:
-            key = unquote(token).replace("~1", "/").replace("~0", "~")
+            # Hardly a token has an escape.
+            key = token
+            if "%" in token or "~" in token:
+                key = unquote(token).replace("~1", "/").replace("~0", "~")
             if isinstance(node.value, dict) and key not in node.value and "$ref" in node.value:
                 node = self._follow_nested(node)
             node = node.get_child(int(key) if isinstance(node.value, list) else key)

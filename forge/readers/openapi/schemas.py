@@ -19,7 +19,7 @@ from forge.readers.openapi.references import Node, Place, References, Unresolved
 from forge.schemas.walk import PREFIX, cut_reference, find_endless_references, make_sound
 from forge.text import sanitize_line
 from sandbox.bundle.apispec import Schema
-from sandbox.schemas.keywords import HOLDERS, MANY, NAMED, ONE
+from sandbox.schemas.keywords import HOLDERS, MANY, NAMED, ONE, REFERENCES
 
 MAX_DEPTH = 32
 _ANNOTATIONS = (
@@ -35,6 +35,8 @@ _OF_DIALECTS = frozenset(
     "items exclusiveMinimum exclusiveMaximum const enum example discriminator".split()
 )
 """What dialects write in different ways."""
+_BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
+_SCHEMA = (dict, bool)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -53,23 +55,26 @@ class SchemaConverter:
         self._defs: dict[str, Schema] = {}
         self._joint: list[tuple[Node, dict[str, Any]]] = []
         self._simple: dict[bytes, Schema] = {}
+        self._links: dict[str, dict[str, Any]] = {}
+        self._followed: dict[tuple[str, str], dict[str, Any]] = {}
         self.conjunctions = 0
         """How many schemas with `allOf` were converted: they may be repaired at their place."""
 
     def convert(self, node: Node, depth: int = 0) -> Schema:
         """Return the schema at a node; True (any value) where it cannot be used."""
         value = node.value
-        if isinstance(value, bool):
-            return value
         if not isinstance(value, dict):
+            if isinstance(value, bool):
+                return value
             self._report(node.to_problem("a schema must be an object; any value is taken here"))
             return True
         if depth > MAX_DEPTH:
             self._report(node.to_problem(f"nested over {MAX_DEPTH} deep; any value is taken here"))
             return True
-        reference = value.get("$ref", value.get("$dynamicRef"))
-        if isinstance(reference, str):
-            return self._convert_reference(node, reference, depth)
+        if not REFERENCES.isdisjoint(value):
+            reference = value.get("$ref", value.get("$dynamicRef"))
+            if isinstance(reference, str):
+                return self._convert_reference(node, reference, depth)
         if HOLDERS.isdisjoint(value):
             return self._convert_simple(node, value)
         made = self._convert_keywords(node, depth)
@@ -83,8 +88,9 @@ class SchemaConverter:
         are one object, which is never changed.
         """
         text = marshal.dumps(value, 2)
-        if text in self._simple:
-            return self._simple[text]
+        known = self._simple.get(text)
+        if known is not None:
+            return known
         before = self._reported
         made = _allow_null(value, self._convert_keywords(node, 0))
         if self._reported == before:
@@ -131,16 +137,21 @@ class SchemaConverter:
             reason = f"{error.problem.reason}; any value is taken here"
             self._report(DocumentProblem(error.problem.file, error.problem.pointer, reason))
             return True
-        if not isinstance(target.value, dict | bool):
+        if not isinstance(target.value, _SCHEMA):
             self._report(
                 node.to_problem(f"$ref {reference[:200]!r} is no schema; any value is taken")
             )
             return True
-        link = {"$ref": PREFIX + self._assign_name(target)}
+        name = self._assign_name(target)
+        # As with schemas without parts, one object for all that say the same.
+        link = self._links.setdefault(name, {"$ref": PREFIX + name})
+        if len(node.value) == 1:
+            self._followed[node.file, reference] = link
+            return link
         if self._siblings:
             return _allow_null(node.value, {**link, **self._convert_keywords(node, depth)})
         text = sanitize_line(node.value.get("description"), 500)
-        return _allow_null(node.value, {**link, "description": text} if text else link)
+        return _allow_null(node.value, {**link, "description": text} if text else {**link})
 
     def _assign_name(self, target: Node) -> str:
         place = (target.file, target.place)
@@ -179,12 +190,23 @@ class SchemaConverter:
                 node, value = self._follow_node(node)
             if not isinstance(value, dict):
                 return INVALID
-            return {name: self.convert(node.get_child(name), depth) for name in value}
+            return {name: self._convert_child(node, name, depth) for name in value}
         if key in ONE and not (key == "items" and isinstance(value, list)):
-            return self.convert(node, depth) if isinstance(value, dict | bool) else INVALID
+            return self.convert(node, depth) if isinstance(value, _SCHEMA) else INVALID
         if not isinstance(value, list) or not value:
             return INVALID
-        return [self.convert(element, depth) for element in node.list_elements()]
+        return [self._convert_child(node, number, depth) for number in range(len(value))]
+
+    def _convert_child(self, node: Node, key: str | int, depth: int) -> Schema:
+        """Convert the schema under a key: most are in words that were converted before, so where
+        they stand does not matter.
+        """
+        value = node.value[key]
+        if type(value) is dict and len(value) == 1 and depth <= MAX_DEPTH:
+            reference = value.get("$ref")
+            if isinstance(reference, str) and (node.file, reference) in self._followed:
+                return self._followed[node.file, reference]
+        return self.convert(node.get_child(key), depth)
 
     def _follow_node(self, node: Node) -> tuple[Node, Any]:
         # Not allowed, but split documents share whole `properties` maps like this.
@@ -203,14 +225,7 @@ class SchemaConverter:
             made["prefixItems"] = made.pop("items")
             if isinstance(value.get("additionalItems"), dict | bool):
                 made["items"] = self.convert(node.get_child("additionalItems"), MAX_DEPTH - 1)
-        for exclusive, inclusive in (
-            ("exclusiveMinimum", "minimum"),
-            ("exclusiveMaximum", "maximum"),
-        ):
-            if made.get(exclusive) is True and inclusive in made:
-                made[exclusive] = made.pop(inclusive)
-            elif isinstance(made.get(exclusive), bool):
-                del made[exclusive]
+        _convert_exclusive_bounds(made)
         if made.get("type") == "file":
             made.update(type="string", format="binary")
         if self._siblings and value.get("const", True) is None:
@@ -224,6 +239,16 @@ class SchemaConverter:
             # Which alternative it is, a property says; that others fit too is no mistake.
             made["anyOf"] = made.pop("oneOf")
         return make_sound(made)
+
+
+def _convert_exclusive_bounds(made: dict[str, Any]) -> None:
+    """Write bounds as 2020-12 does, where drafts before 6 have a flag beside the inclusive one."""
+    for exclusive, inclusive in _BOUNDS:
+        written = made.get(exclusive)
+        if written is True and inclusive in made:
+            made[exclusive] = made.pop(inclusive)
+        elif isinstance(written, bool):
+            del made[exclusive]
 
 
 def _allow_null(value: Mapping[str, Any], made: dict[str, Any]) -> dict[str, Any]:
@@ -258,9 +283,7 @@ def _cast_values(values: list[Any], kind: Any) -> list[Any]:
 
 
 def _derive_name(target: Node) -> str:
-    tokens = [
-        token.replace("~1", "/").replace("~0", "~") for token in target.pointer.split("/")[1:]
-    ]
+    tokens = list(map(str, target.keys))
     if not tokens:
         tokens = [target.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]]
     is_named = tokens[-2:-1] in (["schemas"], ["definitions"], ["$defs"])

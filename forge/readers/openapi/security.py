@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from forge.readers.openapi import servers
@@ -58,15 +59,33 @@ def read_schemes(context: ReaderContext, base: str = "") -> dict[str, SecuritySc
     return made
 
 
-def read_requirements(
-    context: ReaderContext, operation: Node, known: dict[str, SecurityScheme]
-) -> tuple[tuple[str, ...], ...]:
-    """Return the alternatives of an operation, its own or the document's, as tuples of scheme
-    names.
+@dataclass(frozen=True)
+class Requirement:
+    """What an operation requires: its alternatives as tuples of scheme names, and the scopes, each
+    with its scheme's name.
     """
+
+    alternatives: tuple[tuple[str, ...], ...]
+    scopes: tuple[tuple[str, str], ...]
+
+
+def read_requirement(context: ReaderContext, operation: Node, known: KnownSchemes) -> Requirement:
+    """Return what an operation requires by its own word, else by the document's."""
     node = operation.get("security")
     if node.value is None:
         node = context.references.root.get("security")
+    return context.read_once(_read_requirement, node, known)
+
+
+def _read_requirement(context: ReaderContext, node: Node, known: KnownSchemes) -> Requirement:
+    return Requirement(
+        _read_alternatives(context, node, known.schemes), _read_scopes(node, known.schemes)
+    )
+
+
+def _read_alternatives(
+    context: ReaderContext, node: Node, known: dict[str, SecurityScheme]
+) -> tuple[tuple[str, ...], ...]:
     alternatives = []
     for entry in node.list_elements()[:MAX_ALTERNATIVES]:
         names = list(entry.value) if isinstance(entry.value, dict) else []
@@ -80,15 +99,10 @@ def read_requirements(
     return tuple(dict.fromkeys(alternatives))
 
 
-def read_scopes(
-    context: ReaderContext, operation: Node, known: dict[str, SecurityScheme]
-) -> tuple[tuple[str, str], ...]:
-    """Return the scopes that an operation needs of the schemes it names, or those of the document's
-    own requirements; words that are no scopes (RFC 6749 section 3.3) are left out.
+def _read_scopes(node: Node, known: dict[str, SecurityScheme]) -> tuple[tuple[str, str], ...]:
+    """Return the scopes that requirements name; words that are no scopes (RFC 6749 section 3.3) are
+    left out.
     """
-    node = operation.get("security")
-    if node.value is None:
-        node = context.references.root.get("security")
     found = []
     for entry in node.list_elements()[:MAX_ALTERNATIVES]:
         for name, scopes in entry.list_items():
@@ -112,9 +126,11 @@ def find_unapplied_schemes(
     empty (`security: []`) ask for nothing, so they are no sign that the author thought of it.
     """
     root = context.references.root
-    paths = [path for _, path in root.get("paths").list_items()]
-    operations = [operation for path in paths for _, operation in path.list_items()]
-    if not known or any(map(_requires_scheme, (root, *operations))):
+    if not known or _requires_scheme(root):
+        return ()
+    paths = (path for _, path in root.get("paths").list_items())
+    operations = (operation for path in paths for _, operation in path.list_items())
+    if any(map(_requires_scheme, operations)):
         return ()
     usable = [
         (scheme.name,) for scheme in known.values() if scheme.kind not in ("other", "mutualTLS")
@@ -134,7 +150,7 @@ def _read_scheme(context: ReaderContext, node: Node, name: str, base: str) -> Se
 
 def _read_description(node: Node) -> str:
     """What the document says of a scheme, with the targets of links, which say where to get it."""
-    text = node.get("description").value
+    text = node.read("description")
     if not isinstance(text, str):
         return ""
     shown = _LINK.sub(r"\1 (\2)", text[: MAX_DESCRIPTION * 8])
@@ -142,18 +158,18 @@ def _read_description(node: Node) -> str:
 
 
 def _classify(context: ReaderContext, node: Node, name: str, base: str) -> SecurityScheme:
-    kind, place, parameter = (node.get(key).value for key in ("type", "in", "name"))
+    kind, place, parameter = (node.read(key) for key in ("type", "in", "name"))
     if kind == "apiKey" and place in ("header", "query", "cookie") and _is_usable_name(parameter):
         return SecurityScheme(name, "apiKey", place, parameter)
     if kind == "apiKey":
         reason = "an apiKey needs `in` and `name`; its credential cannot be sent"
         context.problems.add(node.to_problem(reason))
-    made = SecurityScheme(name, _classify_scheme(kind, node.get("scheme").value))
+    made = SecurityScheme(name, _classify_scheme(kind, node.read("scheme")))
     if made.kind == "mutualTLS":
         reason = "mutual TLS is not supported; operations that want it need another way in"
         context.problems.add(node.to_problem(reason))
     elif made.kind == "other" and kind != "apiKey":
-        shown = sanitize_line(node.get("scheme").value or kind, 40)
+        shown = sanitize_line(node.read("scheme") or kind, 40)
         reason = f"{shown!r} cannot be used; operations that want it need another way in"
         context.problems.add(node.to_problem(reason))
     elif made.kind == "oauth2":
@@ -161,7 +177,7 @@ def _classify(context: ReaderContext, node: Node, name: str, base: str) -> Secur
         scheme = SecurityScheme(name, "oauth2", token_url=url, grants=grants)
         return _add_login(scheme, _list_flows(node), base)
     elif made.kind == "openIdConnect":
-        found = servers.resolve_token_url(node.get("openIdConnectUrl").value, base)
+        found = servers.resolve_token_url(node.read("openIdConnectUrl"), base)
         return SecurityScheme(name, "openIdConnect", discovery=found)
     return made
 
@@ -175,19 +191,19 @@ def _read_flows(node: Node, base: str) -> tuple[str, tuple[Grant, ...]]:
     flows = _list_flows(node)
     url, grants = "", set[Grant]()
     for name in sorted(flows, key=lambda name: list(_FLOWS).index(name) if name in _FLOWS else 99):
-        found = servers.resolve_token_url(flows[name].get("tokenUrl").value, base)
+        found = servers.resolve_token_url(flows[name].read("tokenUrl"), base)
         if name in _FLOWS and found and found == (url or found):
             url = found
             grants |= {*_FLOWS[name]}
-            if servers.resolve_token_url(flows[name].get("refreshUrl").value, base) == found:
+            if servers.resolve_token_url(flows[name].read("refreshUrl"), base) == found:
                 grants.add("refresh_token")
     return url, tuple(grant for grant in get_args(Grant) if grant in grants)
 
 
 def _list_flows(node: Node) -> dict[str, Node]:
     flows = dict(node.get("flows").list_items())
-    if not flows and isinstance(node.get("flow").value, str):
-        flows = {node.get("flow").value: node}
+    if not flows and isinstance(node.read("flow"), str):
+        flows = {node.read("flow"): node}
     return flows
 
 
@@ -199,7 +215,7 @@ def _add_login(scheme: SecurityScheme, flows: dict[str, Node], base: str) -> Sec
     """
 
     def read(name: str, key: str) -> str:
-        return servers.resolve_token_url(flows[name].get(key).value, base) if name in flows else ""
+        return servers.resolve_token_url(flows[name].read(key), base) if name in flows else ""
 
     codes = ("authorizationCode", "accessCode", "implicit")
     page = next(filter(None, (read(name, "authorizationUrl") for name in codes)), "")
@@ -229,12 +245,17 @@ def _classify_scheme(kind: Any, scheme: Any) -> Kind:
     return "openIdConnect" if kind == "openIdConnect" else "other"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KnownSchemes:
     """The schemes by name, and the alternatives of operations that require none."""
 
     schemes: dict[str, SecurityScheme]
     forgotten: tuple[tuple[str, ...], ...]
+
+    @cached_property
+    def keys(self) -> list[SecurityScheme]:
+        """The schemes that stand where a parameter could."""
+        return [scheme for scheme in self.schemes.values() if scheme.kind == "apiKey"]
 
 
 def find_credential_places(
@@ -243,9 +264,11 @@ def find_credential_places(
     """Return the (location, lower-case name) of an operation's credentials, which no argument
     fills.
     """
-    used = {name for names in required for name in names}
-    schemes = known.schemes.values()
-    return {_locate_credential(s) for s in schemes if s.name in used and s.kind == "apiKey"}
+    return {
+        _locate_credential(scheme)
+        for scheme in known.keys
+        if any(scheme.name in names for names in required)
+    }
 
 
 def join_required_credentials(
@@ -257,13 +280,14 @@ def join_required_credentials(
     A document that requires both parameters and offers their schemes as alternatives means both: a
     required parameter is always sent.
     """
+    keys = [s for s in known.keys if any(s.name in names for names in required)]
+    if len(keys) < 2:
+        return required
     named = {
         (node.value["in"], str(node.value["name"]).lower())
         for node in nodes
-        if is_true(node.get("required").value)
+        if is_true(node.read("required"))
     }
-    used = {name for names in required for name in names}
-    keys = (s for s in known.schemes.values() if s.kind == "apiKey" and s.name in used)
     found = (scheme.name for scheme in keys if _locate_credential(scheme) in named)
     together = tuple(dict.fromkeys(found))
     if len(together) < 2 or any({*together} <= {*names} for names in required):
@@ -280,11 +304,10 @@ def find_forgotten_requirements(
     """
     if any(map(_is_authorization, nodes)):
         return ((AUTHORIZATION.name,), ())
-    if operation.get("security").value is not None:
+    if operation.read("security") is not None or not known.forgotten:
         return ()
     named = {(n.value["in"], str(n.value["name"]).lower()) for n in nodes}
-    keys = (s for s in known.schemes.values() if s.kind == "apiKey")
-    taken = {scheme.name for scheme in keys if _locate_credential(scheme) in named}
+    taken = {scheme.name for scheme in known.keys if _locate_credential(scheme) in named}
     return tuple(names for names in known.forgotten if not taken & {*names})
 
 

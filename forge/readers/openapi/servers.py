@@ -145,11 +145,11 @@ def resolve_token_url(url: object, base: str) -> str:
 
 
 def _fill_variables(server: Node) -> str:
-    url = server.get("url").value
+    url = server.read("url")
     variables = server.get("variables")
 
     def value(match: re.Match[str]) -> str:
-        default, choices = (variables.get(match[1]).get(key).value for key in ("default", "enum"))
+        default, choices = (variables.get(match[1]).read(key) for key in ("default", "enum"))
         if default in (None, "") and isinstance(choices, list) and choices:
             default = choices[0]
         return match[0] if default is None else str(default)
@@ -159,8 +159,8 @@ def _fill_variables(server: Node) -> str:
 
 def _build_swagger_url(context: ReaderContext, document_url: str | None) -> str:
     root, own = context.references.root, urlsplit(document_url or "")
-    host: Any = root.get("host").value or own.netloc
-    schemes: Any = root.get("schemes").value
+    host: Any = root.read("host") or own.netloc
+    schemes: Any = root.read("schemes")
     named = [s for s in schemes if s in ("https", "http")] if isinstance(schemes, list) else []
     scheme = "https" if "https" in named else next(iter(named), own.scheme or "https")
     served = context.served and bool(own.netloc) and may_serve_api(document_url or "")
@@ -171,10 +171,10 @@ def _build_swagger_url(context: ReaderContext, document_url: str | None) -> str:
     if (
         served
         and host == own.netloc
-        and (":" in host or own.scheme in named or not root.get("host").value)
+        and (":" in host or own.scheme in named or not root.read("host"))
     ):
         # One port speaks one scheme, which is the one by which the document came.
         scheme = own.scheme
-    path = root.get("basePath").value
+    path = root.read("basePath")
     path = path if isinstance(path, str) else ""
     return normalize_url(f"{scheme}://{host}/{path.lstrip('/')}") if host else ""

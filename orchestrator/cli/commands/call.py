@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -48,9 +47,6 @@ MAX_ARGUMENTS = 16 << 20
 """Characters read from standard input."""
 MadeCall = tuple[Reply, list[str]]
 """What came of a call, and where the tool did not take its arguments what it takes."""
-
-
-_MISSING = re.compile(r"/: '([^']{1,100})' is a required property")
 
 
 class CallCommand(click.Command):
@@ -195,7 +191,7 @@ def _print_reply(reply: Reply) -> None:
     """A person at the terminal gets the answer as a table or lines, a pipe as it came."""
     if isinstance(reply, Done):
         if reply.outcome.failure:
-            print_text(_MISSING.sub(r"\1 is missing", reply.outcome.failure.message), "red")
+            print_text(reply.outcome.failure.message, "red")
         elif out.is_terminal:
             print_answer(reply.outcome.delivered)
         elif reply.outcome.difference is not None:

@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
-from orchestrator.app import App, open_app
+from orchestrator.app import App
 from orchestrator.approvals.settling import settle_run
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.job_report import report_job
-from orchestrator.cli.progress.working import open_shown
 from orchestrator.cli.questions import ask_person, ask_question
+from orchestrator.cli.registering import open_registering
 from orchestrator.cli.resume import carry_out_asking
 from orchestrator.cli.terminal import (
     FAILED,
@@ -120,7 +120,7 @@ async def _run_task(
     pin_file: Path | None,
     quiet: bool,
 ) -> Job:
-    async with open_shown(open_app(settings, "do"), quiet) as app:
+    async with open_registering(settings, "do", quiet) as app:
         claimed = None
         if not run:
             app.kill_switch.raise_if_engaged()

@@ -12,11 +12,11 @@ import click
 
 from forge.addresses import find_locations
 from forge.compiler.selection import parse_credential
-from orchestrator.app import App, open_app
+from orchestrator.app import App
 from orchestrator.approvals.granting import allow_host
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.preparation import prepare_engine, set_up_first_pin
-from orchestrator.cli.progress.working import open_shown
+from orchestrator.cli.registering import open_registering
 from orchestrator.cli.resume import carry_out_asking
 from orchestrator.cli.terminal import (
     ask_pin,
@@ -180,7 +180,7 @@ async def _forge_server(
     pin_file: Path | None,
     quiet: bool,
 ) -> Job:
-    async with open_shown(open_app(settings, "forge"), quiet) as app:
+    async with open_registering(settings, "forge", quiet) as app:
         if signer is not None:
             for host in allow:
                 allow_host(app.store.grants, host, "terminal", signer)

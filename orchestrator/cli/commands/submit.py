@@ -10,10 +10,9 @@ from typing import Any
 
 import click
 
-from orchestrator.app import open_app
 from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.job_report import report_job
-from orchestrator.cli.progress.working import open_shown
+from orchestrator.cli.registering import open_registering
 from orchestrator.cli.resume import carry_out_job
 from orchestrator.cli.terminal import (
     FAILED,
@@ -67,7 +66,7 @@ def submit_command(job: str, draft: Path, why: str, as_json: bool, engine: str |
 async def _submit_draft(
     settings: Settings, job: str, draft: Path, why: str, quiet: bool
 ) -> Job | tuple[SchemaViolation, ...]:
-    async with open_shown(open_app(settings, "submit"), quiet) as app:
+    async with open_registering(settings, "submit", quiet) as app:
         if awaits_document(app.store.jobs.get(job)) and not _is_code(draft):
             made = app.submissions.resubmit_order(job, _read_text(draft))
             return await carry_out_job(app, made, quiet)

@@ -18,6 +18,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sandbox.modulepath import join_module_path
+
 QUIET_SECONDS = 2.0
 PATIENCE_SECONDS = 60.0
 PAUSE_SECONDS = 0.1
@@ -37,7 +39,7 @@ def run_reaper(process: str) -> Iterator[None]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
         cwd="/",
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+        env={**os.environ, "PYTHONPATH": join_module_path()},
     )
     assert child.stdin is not None
     try:

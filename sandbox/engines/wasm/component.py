@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import stat
+import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -29,11 +30,21 @@ from sandbox.engines.wasm.building import (
     find_shipped,
 )
 from sandbox.engines.wasm.building import list_modules as list_modules
+from sandbox.engines.wasm.encoding import UnexpectedComponent
 from sandbox.engines.wasm.fiber import disable_concurrency, set_stack_size
+from sandbox.engines.wasm.memory import (
+    MAPS_MEMORIES,
+    ComponentMemory,
+    MemoryCreator,
+    MemoryImage,
+)
+from sandbox.engines.wasm.merging import merge_modules
+from sandbox.engines.wasm.settling import settle_memory
+from sandbox.engines.wasm.splitting import WASM_PAGE, split_memory
 from sandbox.errors import ComponentBuildFailed, ComponentMissing
 
 MAX_COMPONENTS = 4
-"""Of so many versions the cache keeps a component, 40 MB each."""
+"""Of so many versions the cache keeps a component, 44 MB each."""
 MAX_WASM_STACK = 2 * 1024 * 1024
 """About what CPython needs to reach its own limit of C recursion."""
 HOST_STACK = 1024 * 1024
@@ -44,14 +55,27 @@ _DIRECTORY = getattr(os, "O_DIRECTORY", 1)
 Progress = Callable[[str], None]
 
 
+_MEMORY_PLACE = struct.Struct("<QQ")
+"""The end of a file in the cache: where the component's memory lies in it, and its size."""
+
+
 class LoadedComponent:
     """The component, mapped into this process and ready to be instantiated.
 
-    `digest` names this build: two builds of the same sources order sets differently.
+    `digest` names this build: two builds of the same sources order sets differently. Instances
+    begin with `image`, and `memories` makes them; None where wasmtime does.
     """
 
-    def __init__(self, engine: Engine, component: Component, digest: str) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        component: Component,
+        digest: str,
+        memories: MemoryCreator | None = None,
+        image: MemoryImage | None = None,
+    ) -> None:
         self.engine, self.component, self.digest = engine, component, digest
+        self.memories, self.image = memories, image
 
 
 def build_component(cache: Path, progress: Progress) -> LoadedComponent:
@@ -113,7 +137,8 @@ def load_component(cache: Path) -> LoadedComponent:
     only mapped if nobody but this user can have written it, and if its content is what was compiled
     here: its name tells the digest. All is asked of what was opened, and that is what is mapped.
     """
-    engine = Engine(_build_config())
+    memories = MemoryCreator() if MAPS_MEMORIES else None
+    engine = Engine(_build_config(memories))
     wanted = re.compile(re.escape(_compute_version()) + r"-([0-9a-f]{64})\.cwasm\Z")
     try:
         with _open_own(cache, _DIRECTORY) as directory:
@@ -123,12 +148,13 @@ def load_component(cache: Path) -> LoadedComponent:
                 raise ComponentMissing(f"none of this version in {cache}")
             with _open_own(cache / name, 0, directory) as file:
                 component = _map_file(engine, file, name)
+                image = _find_memory(file) if MAPS_MEMORIES else None
     except FileNotFoundError as error:
         raise ComponentMissing(f"none of this version in {cache}") from error
     except (OSError, WasmtimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ComponentMissing(f"{cache}: {reason[:300]}") from error
-    return LoadedComponent(engine, component, name.removesuffix(".cwasm"))
+    return LoadedComponent(engine, component, name.removesuffix(".cwasm"), memories, image)
 
 
 def _map_file(engine: Engine, file: int, name: str) -> Component:
@@ -145,8 +171,19 @@ def _map_file(engine: Engine, file: int, name: str) -> Component:
         return Component.deserialize(engine, content.read())
 
 
-def _build_config() -> Config:
+def _find_memory(file: int) -> MemoryImage:
+    """The memory in a file of the cache that `_map_file` looked at."""
+    end = os.fstat(file).st_size
+    offset, size = _MEMORY_PLACE.unpack(
+        os.pread(file, _MEMORY_PLACE.size, end - _MEMORY_PLACE.size)
+    )
+    return MemoryImage(ComponentMemory(file, offset, size), size)
+
+
+def _build_config(memories: MemoryCreator | None) -> Config:
     config = Config()
+    if memories:
+        memories.add_to_config(config)
     config.epoch_interruption = True
     config.max_wasm_stack = MAX_WASM_STACK
     set_stack_size(config, MAX_WASM_STACK + HOST_STACK)
@@ -162,15 +199,35 @@ def _compute_version() -> str:
     """A digest of the component's content or sources, of wasmtime and of the target machine."""
     shipped = find_shipped()
     content = shipped.digest.encode() if shipped else compute_sources_digest()
-    target = (metadata.version("wasmtime"), sys.platform, platform.machine(), MAX_WASM_STACK)
+    format_ = ("memory apart, one module", MAX_WASM_STACK)
+    target = (metadata.version("wasmtime"), sys.platform, platform.machine(), *format_)
     return hashlib.sha256(content + repr(target).encode()).hexdigest()[:16]
 
 
 def _compile_wasm(wasm: bytes) -> bytes:
+    """The content of a file in the cache: machine code, and the memory where that is mapped."""
     try:
-        return bytes(Component(Engine(_build_config()), wasm).serialize())
-    except WasmtimeError as error:
+        if not MAPS_MEMORIES:
+            return bytes(Component(Engine(_build_config(None)), wasm).serialize())
+        code, content = split_memory(wasm)
+        memories = MemoryCreator()
+        engine = Engine(_build_config(memories))
+        component = Component(engine, merge_modules(code))
+        with tempfile.TemporaryFile() as file:
+            file.write(content)
+            file.flush()
+            image = MemoryImage(ComponentMemory(file.fileno(), 0, len(content)), len(content))
+            settled = settle_memory(engine, component, memories, image)
+        return _append_memory(bytes(component.serialize()), settled)
+    except (WasmtimeError, UnexpectedComponent) as error:
         raise ComponentBuildFailed("wasmtime", str(error)[:MAX_OUTPUT]) from error
+
+
+def _append_memory(machine_code: bytes, memory: bytes) -> bytes:
+    # At a multiple of every size that pages have, so that it can be mapped.
+    gap = bytes(-len(machine_code) % WASM_PAGE)
+    place = _MEMORY_PLACE.pack(len(machine_code) + len(gap), len(memory))
+    return b"".join((machine_code, gap, memory, place))
 
 
 def _store_machine_code(cache: Path, machine_code: bytes) -> Path:

@@ -15,7 +15,8 @@ from wasmtime import Engine, Store, WasmtimeError
 
 from sandbox.engines.wasm.component import LoadedComponent
 from sandbox.engines.wasm.fiber import ComponentCall, instantiate_component
-from sandbox.engines.wasm.host import DeterministicInputs, HostServices, ImportHost
+from sandbox.engines.wasm.host import REST, DeterministicInputs, HostServices, ImportHost
+from sandbox.engines.wasm.memory import LinearMemory, MemoryImage
 from sandbox.session.interface import Limits
 from sandbox.session.recording import LOADING, CallInputs
 
@@ -70,11 +71,17 @@ class Ticker:
 MAX_REASON = 300
 MEMORY_FACTOR = 2
 """Linear memory is fragmented and never returned, so a call takes about twice a container's."""
+MAX_PREFAULT = 4 * 1024 * 1024
+MAX_INCLUDED = 1024 * 1024
+"""A short call writes to a quarter of that."""
 MAX_TABLE_ELEMENTS = 100_000
 INLINE_SECONDS = 0.003
 """A call that computes for longer continues in a thread, so that the event loop is free."""
 CPU_BURST_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 0.05
+WAKE_SECONDS = 1.0
+"""CPU until an instance waits for its first line, which takes 3 ms. What a server did while it was
+loaded may have no end."""
 STOP_SECONDS = 10.0
 """An instance ends within a tick of being told to. One that does not is left to its thread, which
 frees it if it ever returns."""
@@ -85,13 +92,16 @@ class GuestTrapped(Exception):
 
 
 class Guest:
-    """An instance of the component, at first with no code but the component's own.
+    """An instance of the component, at first with no code but the component's own, or with that of
+    the server that `image` was taken of.
 
     Created by `GuestFactory`. It runs one call at a time; after a call that raised, only `close`
     may follow.
     """
 
-    def __init__(self, factory: GuestFactory, limits: Limits) -> None:
+    def __init__(
+        self, factory: GuestFactory, limits: Limits, image: MemoryImage | None = None
+    ) -> None:
         self.used = False
         self.key = next(factory.keys)
         self.surroundings: HostServices | None = None
@@ -103,18 +113,24 @@ class Guest:
         self.refused, self.line_bytes = "", limits.line_bytes
         self._factory, self._cpus = factory, limits.cpus
         self._cut = threading.Event()
+        self._resting = self._rested = False
         self._run: ComponentCall | None = None
+        self._memory: LinearMemory | None = None
         store = Store(factory.loaded.engine)
         memory = MEMORY_FACTOR * limits.memory_mb * 1024 * 1024
         store.set_limits(memory, MAX_TABLE_ELEMENTS)
         try:
             factory.host.enter_instance(self)
+            memories, image = factory.loaded.memories, image or factory.loaded.image
+            if memories and image:
+                memories.begin_with(image)
             instance = instantiate_component(factory.host.linker, store, factory.loaded.component)
+            if memories:
+                self._memory = memories.get_made()
             run = instance.get_func(store, "run")
-            forget = partial(factory.host.forget_instance, self.key)
-            self._run = ComponentCall(store, run, forget)
-            while not self._advance_once(self._run):
-                pass
+            # It holds the factory, and with that the callbacks that free the memory.
+            self._run = ComponentCall(store, run, partial(factory.forget_guest, self.key))
+            self._wake(self._run)
         except WasmtimeError as error:
             self.close()
             raise GuestTrapped(_extract_reason(error)) from error
@@ -146,6 +162,50 @@ class Guest:
         self.surroundings = None
         return self.told
 
+    async def take_image(self) -> MemoryImage:
+        """End it between two lines; returns what others can begin with, to go on from there.
+
+        Raises GuestTrapped, also where there are no images.
+        """
+        assert self._run is not None
+        self.record, self.line, self.told = DeterministicInputs(LOADING), REST, None
+        self._resting = True
+        try:
+            await self._advance_until_waiting(self._run)
+            if self._memory is None or not self._rested:
+                raise GuestTrapped("the code does not come to rest")
+            return self._memory.take_image()
+        except WasmtimeError as error:
+            raise GuestTrapped(_extract_reason(error)) from error
+        finally:
+            self.close()
+
+    def include_writes(self, image: MemoryImage) -> MemoryImage:
+        """`image`, with pages for others that begin with it where this one wrote; as it is if that
+        would be much. In any thread.
+        """
+        if self._memory is None:
+            return image
+        wider = self._memory.include_writes(image)
+        added = wider.count_changed() - image.count_changed()
+        return wider if added <= MAX_INCLUDED else image
+
+    def note_writes(self) -> None:
+        """Keep where it wrote while a server was loaded, and of the first that was called also with
+        that call, for `prefault` of other guests.
+        """
+        factory = self._factory
+        if self._memory and not factory.noted_call and (self.used or not factory.writes):
+            factory.noted_call = self.used
+            writes = self._memory.list_changes()
+            if sum(end - start for start, end in writes) <= MAX_PREFAULT:
+                factory.writes = writes
+
+    def prefault(self) -> None:
+        """Have the memory there that loading and calling a server takes. In any thread."""
+        if self._memory:
+            self._memory.prefault(self._factory.writes)
+
     def close(self) -> None:
         """Stop it wherever it is and free its memory, at the latest when the thread that runs it
         has noticed. Idempotent; at any time.
@@ -155,6 +215,13 @@ class Guest:
             self._run.close()
             self._run = None
         self.surroundings = None
+
+    def _wake(self, run: ComponentCall) -> None:
+        """Run until it waits for its first line. Raises WasmtimeError."""
+        started = time.thread_time()
+        while not self._advance_once(run):
+            if time.thread_time() - started > WAKE_SECONDS:
+                raise WasmtimeError("the instance did not start")
 
     async def _advance_until_waiting(self, run: ComponentCall) -> None:
         """Run until it asks the host for something or has answered."""
@@ -203,7 +270,10 @@ class Guest:
             ticker.end_poll(run)
         if over:
             run.raise_trap()
-            raise WasmtimeError("the instance ended by itself")
+            if not self._resting:
+                raise WasmtimeError("the instance ended by itself")
+            self._rested = True
+            return True
         return self.asked is not None or self.told is not None or bool(self.refused)
 
 
@@ -212,16 +282,22 @@ class GuestFactory:
 
     def __init__(self, loaded: LoadedComponent, ticker: Ticker, threads: Executor) -> None:
         self.loaded, self.ticker, self.threads = loaded, ticker, threads
-        self.host = ImportHost(loaded)
+        self.host = ImportHost(loaded.engine, loaded.component)
         self.keys = itertools.count(1)
         self.over = threading.Event()
         """Set when nothing is to run any more."""
+        self.writes: list[tuple[int, int]] = []
+        """Where loading and calling a server wrote to memory."""
+        self.noted_call = False
         self._running: set[asyncio.Future[None]] = set()
 
     @property
     def computing(self) -> int:
         """The number of calls that run in a thread."""
         return len(self._running)
+
+    def forget_guest(self, key: int) -> None:
+        self.host.forget_instance(key)
 
     def keep_running(self, call: asyncio.Future[None]) -> None:
         self._running.add(call)
@@ -233,19 +309,28 @@ class GuestFactory:
         await wait_finished(self._running, STOP_SECONDS)
         return not self._running
 
-    def make_guest(self, limits: Limits) -> Guest:
+    def make_guest(self, limits: Limits, image: MemoryImage | None = None) -> Guest:
         """Create a guest with its interpreter started. In any thread. Raises GuestTrapped."""
-        return Guest(self, limits)
+        return Guest(self, limits, image)
 
-    async def make_guest_async(self, limits: Limits) -> Guest:
-        """Create a guest in a thread. Raises GuestTrapped."""
-        making = asyncio.wrap_future(self.threads.submit(self.make_guest, limits))
+    async def make_guest_async(
+        self, limits: Limits, image: MemoryImage | None = None, spent: Guest | None = None
+    ) -> Guest:
+        """Create a guest in a thread, which first ends `spent`. Raises GuestTrapped."""
+        making = asyncio.wrap_future(self.threads.submit(self._replace_guest, spent, limits, image))
         try:
             return await asyncio.shield(making)
         except BaseException:
             # The thread goes on, and nobody waits for what it makes.
             making.add_done_callback(_close_made)
             raise
+
+    def _replace_guest(
+        self, spent: Guest | None, limits: Limits, image: MemoryImage | None
+    ) -> Guest:
+        if spent:
+            spent.close()
+        return self.make_guest(limits, image)
 
 
 def _close_made(making: asyncio.Future[Guest]) -> None:

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from wasmtime import StoreContext, WasmtimeError
-from wasmtime.component import Linker, LinkerInstance
+from wasmtime import Engine, StoreContext, WasmtimeError
+from wasmtime.component import Component, Linker, LinkerInstance
 
-from sandbox.engines.wasm.component import LoadedComponent
 from sandbox.engines.wasm.fiber import AsyncImport, TextSink
 from sandbox.session.recording import CallInputs, SeededRandom
 
 MAX_PRINT = 64 * 1024
 """Bytes of one printed text; the rest of it is not looked at."""
+REST = ""
 RESOLUTION_NS = 1
 SECOND_NS = 1_000_000_000
 
@@ -48,6 +48,7 @@ class GuestState(Protocol):
     told: str | None
     """Its answer to the last line; it waits for the next one."""
     line: str | None
+    """The next one. `REST` ends the call of its export, and another may go on from there."""
     refused: str
     """Why it is not to go on, where the host will not answer what it asked for; else ""."""
     line_bytes: int
@@ -76,13 +77,13 @@ class ImportHost:
     A thread sets by `enter` which instance it runs.
     """
 
-    def __init__(self, loaded: LoadedComponent) -> None:
+    def __init__(self, engine: Engine, component: Component) -> None:
         self._here = threading.local()
         self._exchange = AsyncImport(self._begin_exchange, self._take_answer, self._get_limit)
         self._next_line = AsyncImport(self._begin_next_line, self._take_line, self._get_limit)
         self._log = TextSink(self._log_text, MAX_PRINT)
-        names = loaded.component.type.imports(loaded.engine)
-        self.linker = Linker(loaded.engine)
+        names = component.type.imports(engine)
+        self.linker = Linker(engine)
         with self.linker.root() as root:
             self._exchange.add_to_linker(root, "exchange")
             self._next_line.add_to_linker(root, "next-line")
@@ -92,7 +93,7 @@ class ImportHost:
                 if functions:
                     with root.add_instance(name) as instance:
                         _add_functions(instance, functions)
-        self.linker.define_unknown_imports_as_traps(loaded.component)
+        self.linker.define_unknown_imports_as_traps(component)
 
     def enter_instance(self, caller: GuestState) -> None:
         """Set the instance that this thread runs."""

@@ -19,6 +19,7 @@ from sandbox.engines.wasm.guest import (
     Ticker,
     wait_finished,
 )
+from sandbox.engines.wasm.memory import MemoryImage
 from sandbox.session.interface import Limits
 from sandbox.session.recording import LOADING
 
@@ -63,7 +64,9 @@ async def send_opening_lines(
     """
     loading = LoadingServices(log)
     try:
-        return tuple([await guest.answer_line(line, LOADING, loading) for line in lines])
+        answers = tuple([await guest.answer_line(line, LOADING, loading) for line in lines])
+        guest.note_writes()
+        return answers
     except BaseException:
         guest.close()
         raise
@@ -168,6 +171,24 @@ class GuestPool:
             return self._spares.popleft()
         return await self._factory.make_guest_async(limits)
 
+    @property
+    def has_images(self) -> bool:
+        """Whether `make_guest` can begin with an image of a server."""
+        return self._factory.loaded.memories is not None
+
+    async def make_guest(
+        self, limits: Limits, image: MemoryImage, spent: Guest | None = None
+    ) -> Guest:
+        """Create a guest that goes on where `image` was taken, and before that end `spent`.
+
+        Raises GuestTrapped.
+        """
+        return await self._factory.make_guest_async(limits, image, spent)
+
+    async def include_writes(self, guest: Guest, image: MemoryImage) -> MemoryImage:
+        """Do `Guest.include_writes` in a thread."""
+        return await asyncio.wrap_future(self._threads.submit(guest.include_writes, image))
+
     async def end_guest(self, guest: Guest) -> None:
         """End a guest in a thread; it has ended when this returns or raises CancelledError."""
         ending = asyncio.wrap_future(self._threads.submit(guest.close))
@@ -208,15 +229,25 @@ class GuestPool:
             await asyncio.sleep(seconds)
             with suppress(GuestTrapped):
                 while len(self._spares) < self._wanted:
-                    self._spares.append(await self._factory.make_guest_async(self.limits))
+                    self._spares.append(await self._make_prefaulted())
                 while lines := next((k for k, v in reversed(self._known.items()) if not v), None):
                     await self._open_ahead(lines)
         finally:
             self._replenishing = None
 
+    async def _make_prefaulted(self) -> Guest:
+        """Create a guest that waits with its memory at hand. Raises GuestTrapped."""
+        guest = await self._factory.make_guest_async(self.limits)
+        try:
+            await asyncio.wrap_future(self._threads.submit(guest.prefault))
+        except BaseException:
+            guest.close()
+            raise
+        return guest
+
     async def _open_ahead(self, lines: Lines) -> None:
         """Open a guest ahead. A server that does not load in time is forgotten."""
-        guest = await self._factory.make_guest_async(self.limits)
+        guest = await self._make_prefaulted()
         task = self._opening = asyncio.create_task(open_guest(guest, lines, self.limits))
         try:
             await asyncio.wait([task], timeout=self._opening_seconds)

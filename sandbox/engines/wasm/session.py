@@ -19,6 +19,7 @@ from sandbox.engines.wasm.guest import (
     GuestTrapped,
     wait_finished,
 )
+from sandbox.engines.wasm.memory import MemoryImage
 from sandbox.engines.wasm.pool import MAX_PRINTS, GuestPool, is_loaded, send_opening_lines
 from sandbox.engines.wasm.purity import keeps_state
 from sandbox.offload import run_sized
@@ -29,6 +30,11 @@ from sandbox.wire.framing import is_deep
 
 MAX_CALLS = 4
 """Concurrent calls of one session, each in its own instance; more wait."""
+MAX_AHEAD = 2
+"""Instances made ahead for pristine calls: making one takes longer than a call, and two threads can
+make them."""
+MAX_AHEAD_BYTES = 8 * 1024 * 1024
+"""None is made ahead of a server that changed more memory while it was loaded."""
 MAX_KEPT_BYTES = 256 * 1024
 """An instance is not kept after a call that carried more: its memory never shrinks."""
 STATELESS_AUTHOR = "compiler"
@@ -73,8 +79,9 @@ class GuestPipe:
 
     A call runs in an idle guest, or in a new one that gets the session's opening lines. A guest
     serves a second call only if its code plainly keeps no state and the tool declares requests.
-    Any other call gets a guest that has run no call, so that its result depends on its recording
-    alone.
+    Any other call is pristine: it gets a guest that has run no call, so that its result depends on
+    its recording alone. That is a new instance which begins with an image of the server's memory
+    after its opening lines; where there are no images, it gets the lines itself.
     """
 
     session: PipeSession
@@ -87,6 +94,10 @@ class GuestPipe:
         self._bundle, self._make_inputs = bundle, make_inputs
         self._opening: list[str] = []
         self._idle: deque[Guest] = deque()
+        self._image: asyncio.Task[MemoryImage] | None = None
+        self._knows_writes = False
+        self._ahead: deque[asyncio.Task[Guest]] = deque()
+        self._making: set[asyncio.Task[Guest]] = set()
         self._pending: deque[GuestJob] = deque()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._logged = 0
@@ -126,10 +137,16 @@ class GuestPipe:
             await wait_finished(tuple(self._tasks.values()), STOP_SECONDS)
         finally:
             self._close_idle()
+            image = [self._image] if self._image else []
+            await wait_finished((*self._making, *image), STOP_SECONDS)
 
     def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
+        while self._ahead:
+            _close_when_made(self._ahead.pop())
+        if self._image:
+            self._image.cancel()
 
     def log_text(self, text: str) -> None:
         """Keep printed text, up to the session's limit. In any thread."""
@@ -198,10 +215,12 @@ class GuestPipe:
         except GuestTrapped as reason:
             answer = _encode_stopped(job.identity, str(reason))
         self._deliver_answer(job.identity, answer)
-        if spent:
-            # Freeing its memory takes as long as a call; whoever asked does not wait for that.
+        # Whoever asked does not wait until the memory of the guest is freed.
+        if job.pristine and self.pool.has_images and self._may_make_ahead():
+            self._make_ahead(spent)
+        elif spent:
             await self.pool.end_guest(spent)
-        if job.pristine and not self._idle and not self._killed:
+        if job.pristine and not self.pool.has_images and not self._idle and not self._killed:
             with suppress(GuestTrapped):
                 guest, _ = await self._open_guest()
                 self._keep_guest(guest)
@@ -215,11 +234,19 @@ class GuestPipe:
         answer = await guest.answer_line(job.line, job.inputs, job)
         if job.pristine or job.carried + len(answer) > MAX_KEPT_BYTES:
             return answer, guest
+        guest.note_writes()
         self._keep_guest(guest)
         return answer, None
 
     async def _take_guest(self, job: GuestJob) -> Guest:
         """A guest with the bundle: the idle one if the job may run in it."""
+        if job.pristine and self.pool.has_images:
+            making = self._ahead.popleft() if self._ahead else self._start_making()
+            try:
+                return await asyncio.shield(making)
+            except asyncio.CancelledError:
+                _close_when_made(making)
+                raise
         if self._idle:
             idle = self._idle.popleft()
             if not (job.pristine and idle.used):
@@ -227,6 +254,52 @@ class GuestPipe:
             idle.close()
         guest, _ = await self._open_guest()
         return guest
+
+    def _may_make_ahead(self) -> bool:
+        """Whether guests may be made for later pristine calls: not if each takes much memory."""
+        image = self._image
+        if image is None or _has_failed(image) or not image.done() or self._killed:
+            return False
+        few = len(self._ahead) < MAX_AHEAD
+        return few and image.result().count_changed() <= MAX_AHEAD_BYTES
+
+    def _make_ahead(self, spent: Guest | None) -> None:
+        """Have guests made for the next pristine calls. What makes the first of them ends `spent`
+        before: each hand-over to a thread and back takes a tenth of a call. From the first on, they
+        have pages of their own where that one wrote.
+        """
+        if spent and self._image and not self._knows_writes:
+            self._knows_writes = True
+            widening = self.pool.include_writes(spent, self._image.result())
+            self._image = self.loop.create_task(widening)
+        self._ahead.append(self._start_making(spent))
+        while len(self._ahead) < MAX_AHEAD:
+            self._ahead.append(self._start_making())
+
+    def _start_making(self, spent: Guest | None = None) -> asyncio.Task[Guest]:
+        making = self.loop.create_task(self._make_pristine(spent))
+        self._making.add(making)
+        making.add_done_callback(self._making.discard)
+        return making
+
+    async def _make_pristine(self, spent: Guest | None) -> Guest:
+        """Create a guest that begins with the image, which is taken first if there is none."""
+        if self._image is None or _has_failed(self._image):
+            self._image = self.loop.create_task(self._take_image())
+        try:
+            image = await asyncio.shield(self._image)
+        except BaseException:
+            if spent:
+                spent.close()
+            raise
+        return await self.pool.make_guest(self.limits, image, spent)
+
+    async def _take_image(self) -> MemoryImage:
+        """The memory of a guest that got the opening lines. Raises GuestTrapped."""
+        if self._idle and not self._idle[0].used:
+            return await self._idle.popleft().take_image()
+        guest, _ = await self._open_guest()
+        return await guest.take_image()
 
     async def _open_guest(self) -> tuple[Guest, tuple[str, ...]]:
         """A guest that got the opening lines and nothing else, and its answers."""
@@ -247,6 +320,23 @@ class GuestPipe:
 
     def _deliver_answer(self, identity: str, answer: str) -> None:
         self.session.feed_answer(identity, answer.encode())
+
+
+def _has_failed(task: asyncio.Task[MemoryImage]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def _close_when_made(making: asyncio.Task[Guest]) -> None:
+    """Close a guest that nobody waits for."""
+    if making.done():
+        _close_made(making)
+    else:
+        making.add_done_callback(_close_made)
+
+
+def _close_made(making: asyncio.Task[Guest]) -> None:
+    if not making.cancelled() and making.exception() is None:
+        making.result().close()
 
 
 def _parse_params(content: bytes, nesting: int) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ import pytest
 from mcp.shared.message import SessionMessage
 
 from orchestrator.app import App, open_app
+from orchestrator.cli.registering import open_registering
 from orchestrator.frontends.early import MAX_LINE, MAX_SENT, EarlyAnswers, FirstAnswers
 from orchestrator.frontends.greeting import (
     FILE,
@@ -27,7 +28,8 @@ from orchestrator.frontends.instructions import load_instructions
 from orchestrator.frontends.server import build_front_server
 from orchestrator.settings import load_settings
 from registry.database.fingerprint import compute_fingerprint
-from registry.models import Grant
+from registry.models import Grant, build_entry
+from tests.engine.samples import bundle
 from tests.functional.peer import ENVELOPE
 
 Message = dict[str, Any]
@@ -198,3 +200,19 @@ def test_instructions_are_kept_for_what_is_registered_and_granted_and_nothing_el
     (tmp_path / FILE).write_text('{"of": "' + known + '", "instructions": 5}')
     assert find_kept_instructions(tmp_path, known) is None
     assert compute_fingerprint(tmp_path / "none.db") == ""
+
+
+def test_what_a_command_registers_is_kept_for_the_first_answer_of_the_next_serve(
+    tmp_path: Path,
+) -> None:
+    settings = load_settings(home=tmp_path)
+
+    async def register() -> None:
+        async with open_registering(settings, "forge", quiet=True) as app:
+            made = bundle("", "count", pure=True)
+            app.forge.shelf.publish_bundle(made, build_entry(made, 1.0), (), None)
+
+    asyncio.run(register())
+    assert settings.database is not None
+    kept = find_kept_instructions(tmp_path, compute_fingerprint(settings.database))
+    assert kept == f"{INSTRUCTIONS} 1 server is registered."

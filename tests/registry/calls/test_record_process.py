@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import pickle
 import signal
@@ -24,8 +25,10 @@ from orchestrator.gateway.audit_writer import CallWriter
 from registry.calls.invocations import CallTable
 from registry.calls.record_process import (
     BUSY_CALLS,
+    LARGE_CALLS,
     PER_SECOND,
     CallRate,
+    Handover,
     RecordOffload,
     store_frames,
 )
@@ -71,6 +74,10 @@ async def start(offload: RecordOffload, store: Store) -> int:
     return offload.process_id
 
 
+def send_frame(pair: socket.socket, frame: bytes) -> None:
+    pair.sendall(struct.pack("!I", len(frame)) + frame)
+
+
 def test_a_few_calls_start_no_process(tmp_path: Path, store: Store) -> None:
     async def scenario(offload: RecordOffload) -> None:
         before = set(psutil.Process().children())
@@ -78,6 +85,23 @@ def test_a_few_calls_start_no_process(tmp_path: Path, store: Store) -> None:
             assert await offload.store_group(build_calls(f"g{number}", 3), NOW, 1) is None
         assert set(psutil.Process().children()) == before
         assert offload.process_id is None
+
+    run_with_offload(tmp_path, scenario)
+
+
+def test_large_results_start_a_process_at_a_twentieth_of_the_calls(
+    tmp_path: Path, store: Store
+) -> None:
+    large = {"structuredContent": {"text": "x" * 1_000_000}}
+
+    async def scenario(offload: RecordOffload) -> None:
+        count = 2 + BUSY_CALLS // LARGE_CALLS
+        calls = [replace(call, result=large) for call in build_calls("c", count)]
+        assert await offload.store_group(calls[:4], NOW, 1) is None
+        assert offload.process_id is None
+        assert await offload.store_group(calls[4:], NOW, 1) is None
+        while offload.process_id is None:
+            await asyncio.sleep(0.01)
 
     run_with_offload(tmp_path, scenario)
 
@@ -133,6 +157,77 @@ def test_what_that_process_cannot_store_is_stored_here(tmp_path: Path, store: St
     run_with_offload(tmp_path, scenario)
 
 
+def test_calls_that_are_held_are_stored_with_the_next_group(tmp_path: Path, store: Store) -> None:
+    async def scenario(offload: RecordOffload) -> None:
+        assert not await offload.hold_calls(build_calls("z", 1), NOW, 1)
+        await start(offload, store)
+        before = len(store.calls.find(limit=1000))
+        calls = build_calls("c", 6)
+        assert await offload.hold_calls(calls[:2], NOW, 1)
+        assert await offload.hold_calls(calls[2:4], NOW, 1)
+        assert offload.held_bytes > 0
+        standings = await offload.store_group(calls, NOW, 7)
+        assert standings is not None
+        assert standings[-1] == store.standings.get("dns")
+        assert offload.held_bytes == 0
+        assert [call.id for call in store.calls.find(limit=6)] == [
+            f"c{n}" for n in range(5, -1, -1)
+        ]
+        assert len(store.calls.find(limit=1000)) == before + 6
+
+    run_with_offload(tmp_path, scenario)
+    assert store.audit.verify_chains() is None
+
+
+def test_what_a_process_held_that_ended_is_sent_whole_to_the_next(
+    tmp_path: Path, store: Store
+) -> None:
+    async def scenario(offload: RecordOffload) -> None:
+        process = psutil.Process(await start(offload, store))
+        calls = build_calls("c", 4)
+        assert await offload.hold_calls(calls[:2], NOW, 1)
+        process.kill()
+        assert await offload.store_group(calls, NOW, 1) is None
+        await start(offload, store)
+        assert await offload.store_group(calls, NOW, 1) is not None
+        assert [call.id for call in store.calls.find(limit=4)] == ["c3", "c2", "c1", "c0"]
+
+    run_with_offload(tmp_path, scenario)
+    assert store.audit.verify_chains() is None
+
+
+def test_whoever_waits_for_a_call_that_is_held_does_not_wait_for_those_after_it(
+    tmp_path: Path, store: Store
+) -> None:
+    """While calls go on without an end, each that ended before is stored for whoever waits."""
+    stored: list[str] = []
+
+    async def scenario(offload: RecordOffload) -> None:
+        await start(offload, store)
+        writer = CallWriter(store, lambda *_: None, lambda call: stored.append(call.id), offload)
+
+        async def call_on() -> None:
+            for number in itertools.count():
+                await asyncio.sleep(0)
+                # As a read, it does not begin while too many wait.
+                if not writer.find_backlog():
+                    call = invocation(f"c{number}")
+                    writer.queue_call(replace(call, serial=writer.count_call()))
+
+        calling = asyncio.create_task(call_on())
+        for _ in range(3):
+            ended = writer.count_call()
+            writer.queue_call(replace(invocation(f"waited{ended}"), serial=ended))
+            await writer.wait_written()
+            assert f"waited{ended}" in stored
+            assert not calling.done()
+        calling.cancel()
+        await writer.close()
+
+    run_with_offload(tmp_path, scenario)
+    assert store.audit.verify_chains() is None
+
+
 def test_a_process_that_nobody_needs_any_more_ends(tmp_path: Path, store: Store) -> None:
     async def scenario(offload: RecordOffload) -> None:
         process = psutil.Process(await start(offload, store))
@@ -153,13 +248,18 @@ def test_what_was_handed_over_outlives_a_sigkill_of_who_answered(
         worker = threading.Thread(target=store_frames, args=(CallTable(database, "main"), theirs))
         with theirs, ours:
             worker.start()
-            for group in ("a", "b", "c"):
-                frame = pickle.dumps((tuple(build_calls(group, 2)), NOW, 1))
-                ours.sendall(struct.pack("!I", len(frame)) + frame)
+            for group, due in (("a", True), ("b", True), ("c", True), ("d", False)):
+                handover = Handover(0, tuple(build_calls(group, 2)), NOW, 1, due)
+                send_frame(ours, pickle.dumps(handover))
+            unknown = replace(invocation("e0"), entry="nobody")
+            handover = Handover(2, (unknown, invocation("f0")), NOW, 1, due=False)
+            send_frame(ours, pickle.dumps(handover))
             ours.sendall(struct.pack("!I", 10_000) + b"cut off")
             ours.close()
             worker.join()
-    assert {call.id for call in store.calls.find()} == {"a0", "a1", "b0", "b1", "c0", "c1"}
+    found = sorted(call.id for call in store.calls.find())
+    assert found == ["a0", "a1", "b0", "b1", "c0", "c1", "d0", "d1", "f0"]
+    assert store.audit.verify_chains() is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.floats(0.0, 5.0)), max_size=50))

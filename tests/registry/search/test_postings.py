@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.search.postings import (
-    BULK,
+from registry.search.documents import (
     MAX_REPEATS,
-    Postings,
+    FoundTool,
     SearchDocument,
-    WeighedTerm,
     WeightedField,
-    group_keys,
+    hash_stem,
+    pack_documents,
     pack_stems,
 )
+from registry.search.postings import BULK, KEPT_SHARE, LEAST_KEPT, MOST_ENDS, Postings, WeighedTerm
 from registry.store import Store
 from tests.registry.samples import entry, tool
 
@@ -39,7 +40,7 @@ def test_a_search_without_numpy_comes_to_the_same(texts: list[list[str]]) -> Non
     found = []
     for quick in (True, False):
         postings = Postings(quick)
-        postings.extend([document(id, words) for id, words in enumerate(texts)])
+        postings.extend(pack_documents(document(id, words) for id, words in enumerate(texts)))
         sums = postings.add_up(TERMS, 0.8)
         slots = range(len(texts))
         evidence = [round(each, 4) for each in sums.list_evidence(slots)]
@@ -53,9 +54,9 @@ def test_many_documents_at_once_are_the_same_as_one_after_another(quick: bool) -
     texts = [[WORDS[id % 6], WORDS[id % 5]] for id in range(BULK)]
     documents = [document(id, words, f"server{id % 7}") for id, words in enumerate(texts)]
     at_once, one_by_one = Postings(quick), Postings(quick)
-    at_once.extend(documents)
+    at_once.extend(pack_documents(documents))
     for each in documents:
-        one_by_one.extend([each])
+        one_by_one.extend(pack_documents([each]))
     for word in (*WORDS, "nothing"):
         assert at_once.count_documents(word) == one_by_one.count_documents(word)
         assert at_once.get_worth(word, 777) == one_by_one.get_worth(word, 777)
@@ -63,10 +64,56 @@ def test_many_documents_at_once_are_the_same_as_one_after_another(quick: bool) -
     assert best[0] == best[1]
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.sampled_from(WORDS))), max_size=6))
+def test_what_was_asked_before_is_found_as_by_who_asks_first(
+    steps: list[tuple[int, list[str]]],
+) -> None:
+    """Words are kept with their postings, until servers come or go."""
+    asked, left = Postings(), dict[str, list[SearchDocument]]()
+    for id, (number, words) in enumerate(steps):
+        server = f"server{number}"
+        if left.pop(server, None):
+            asked.discard(server)
+        else:
+            left[server] = [document(id, words, server), document(id + 100, ["zone"], server)]
+            asked.extend(pack_documents(left[server]))
+        fresh = Postings()
+        for documents in left.values():
+            fresh.extend(pack_documents(documents))
+        found = [
+            sorted((tool.id, round(evidence, 4)) for tool, evidence in search_all(each))
+            for each in (asked, fresh)
+        ]
+        assert found[0] == found[1]
+
+
+def search_all(postings: Postings) -> list[tuple[FoundTool, float]]:
+    sums = postings.add_up(TERMS, 0.8)
+    slots = postings.select_best(sums, 100)
+    return list(zip(map(postings.get_tool, slots), sums.list_evidence(slots), strict=True))
+
+
+@pytest.mark.parametrize("word", ["zone", "unknown"])
+def test_words_that_are_asked_for_take_no_more_memory_than_the_documents_allow(word: str) -> None:
+    postings = Postings(quick=True)
+    postings.extend(pack_documents(document(id, ["zone", "list"]) for id in range(1_000)))
+    tracemalloc.start()
+    try:
+        for number in range(3_000):
+            stems = ((word, number / 3_000), (f"{word}{number}", 0.9))
+            postings.add_up([WeighedTerm(1.0, stems)], 0.0)
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grown < 40 * (LEAST_KEPT + KEPT_SHARE * 1_000)
+
+
 @pytest.mark.parametrize("quick", [True, False])
 def test_what_was_discarded_is_not_found_and_not_counted(quick: bool) -> None:
     postings = Postings(quick)
-    postings.extend([document(id, ["zone"], "dns" if id else "gone") for id in range(20)])
+    postings.extend(
+        pack_documents(document(id, ["zone"], "dns" if id else "gone") for id in range(20))
+    )
     postings.discard("gone")
     assert (len(postings), postings.count_documents("zone")) == (19, 19)
     assert 0 not in postings.select_best(postings.add_up(TERMS, 0.8), 50)
@@ -81,8 +128,8 @@ def test_a_word_said_over_and_over_counts_no_more_than_a_few_times() -> None:
         document(0, ["zone"] * count + ["tide"] * (40 - count)) for count in (MAX_REPEATS, 40)
     )
     postings = Postings()
-    postings.extend([few])
-    postings.extend([SearchDocument(1, "dns", "b", "read", "b", many.stems, many.worths)])
+    both = [few, SearchDocument(1, "dns", "b", "read", "b", many.stems, many.worths)]
+    postings.extend(pack_documents(both))
     assert postings.get_worth("zone", 1) == postings.get_worth("zone", 0)
 
 
@@ -103,10 +150,46 @@ def test_another_process_finds_what_was_published_withdrawn_and_published_again(
         assert [match.entry for match in two.search.find_tools("list boats")] == ["dns", "marina"]
 
 
-@pytest.mark.parametrize("low", [0, 1 << 32], ids=["other keys", "keys with the same 32 bits"])
-def test_equal_keys_are_brought_together_in_their_order(low: int) -> None:
-    numpy = pytest.importorskip("numpy")
-    keys = numpy.array([7, 7 + (low or 1), 7, 7 + (low or 1), -5, 7], numpy.int64)
-    order, starts = group_keys(numpy, keys)
-    groups = [part.tolist() for part in numpy.split(order, starts[1:])]
-    assert sorted(groups) == [[0, 2, 5], [1, 3], [4]]
+@pytest.mark.parametrize("quick", [True, False])
+def test_what_is_published_and_withdrawn_after_many_were_loaded_is_as_if_loaded_with_them(
+    quick: bool,
+) -> None:
+    texts = [[WORDS[id % 6], WORDS[id % 5]] for id in range(2 * BULK)]
+    documents = [document(id, words, f"server{id // 7}") for id, words in enumerate(texts)]
+    whole, in_parts = Postings(quick), Postings(quick)
+    whole.extend(pack_documents([*documents[7:], *documents[:7]]))
+    in_parts.extend(pack_documents(documents[: 7 * (BULK // 7 + 1)]))
+    assert in_parts.count_documents("zone")
+    in_parts.extend(pack_documents(documents[7 * (BULK // 7 + 1) :]))
+    in_parts.discard("server0")
+    in_parts.extend(pack_documents(documents[:7]))
+    for word in (*WORDS, "nothing"):
+        assert whole.count_documents(word) == in_parts.count_documents(word)
+    found = []
+    for postings in (whole, in_parts):
+        best = postings.select_best(postings.add_up(TERMS, 0.8), 2 * BULK)
+        found.append([postings.get_tool(slot) for slot in best])
+    assert found[0] == found[1]
+    slots = [postings.find_slot(3) for postings in (whole, in_parts)]
+    tools = [
+        postings.get_tool(slot)
+        for postings, slot in zip((whole, in_parts), slots, strict=True)
+        if slot is not None
+    ]
+    assert [each.tool for each in tools] == ["tool_3", "tool_3"]
+
+
+def test_stems_whose_keys_end_alike_are_told_apart() -> None:
+    pytest.importorskip("numpy")
+    seen: dict[int, str] = {}
+    words = (f"word{number}" for number in range(100_000))
+    one, other = next(
+        (seen[end], word)
+        for word in words
+        if seen.setdefault(end := hash_stem(word) & MOST_ENDS, word) != word
+    )
+    postings = Postings(True)
+    texts = [[one], [other], [one, other], *[["zone"]] * BULK]
+    postings.extend(pack_documents(document(id, words) for id, words in enumerate(texts)))
+    for word, slots in ((one, [0, 2]), (other, [1, 2])):
+        assert [slot for slot in range(BULK) if postings.get_worth(word, slot)] == slots

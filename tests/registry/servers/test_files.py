@@ -78,6 +78,20 @@ def test_a_refused_version_leaves_nothing_behind(home: Path, store: Store) -> No
     assert check_consistency(home, store.servers) == ()
 
 
+def test_what_could_not_be_read_again_is_not_registered(home: Path, store: Store) -> None:
+    put(home, store, bundle())
+    made = bundle(version=2)
+    unreadable = replace(made, tools=(replace(made.tools[0], name="NotAName"),))
+    with pytest.raises(BundleInvalid, match="not unique lower-case identifiers"):
+        put(home, store, unreadable)
+    other = replace(build_entry(bundle(version=2), 1.0), digest="0" * 64)
+    with pytest.raises(BundleInvalid, match="not the bundle that was to be registered"):
+        install_bundle(home, store.servers, bundle(version=2), other, REPORTS, now=1.0)
+    assert store.servers.get("dns").version == 1
+    assert leftovers(home) == []
+    assert check_consistency(home, store.servers) == ()
+
+
 def test_installing_the_registered_digest_again_mends_its_files(home: Path, store: Store) -> None:
     put(home, store, bundle())
     (get_server_directory(home, "dns") / "server.py").write_text("edited")

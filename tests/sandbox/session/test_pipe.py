@@ -32,7 +32,7 @@ CALL = "000000000003"
 """The id of a session's first call: the two before it load the bundle and shake hands."""
 URL = "https://api.example.com/things"
 MEGABYTE = 1024 * 1024
-SMALL = Limits(line_bytes=MEGABYTE, session_bytes=4 * MEGABYTE, stderr_bytes=4096, strays=8)
+SMALL = Limits(line_bytes=MEGABYTE, answer_bytes=4 * MEGABYTE, stderr_bytes=4096, strays=8)
 ANY = {"type": "object"}
 SOURCE = """
 import base64
@@ -218,9 +218,19 @@ def test_a_line_that_is_too_long_ends_the_session(end: bytes, cage: Cage) -> Non
         cage.say(b"x" * (MEGABYTE + 1) + end, then="hang")
 
 
-def test_a_session_that_says_too_much_in_all_is_ended(cage: Cage) -> None:
-    with pytest.raises(SessionBroken, match="more than a session may"):
+def test_a_session_that_says_too_much_before_it_answers_is_ended(cage: Cage) -> None:
+    with pytest.raises(SessionBroken, match="more than it may before it answers"):
         cage.say(b"\n" * 4096, times=10**6)
+
+
+def test_a_session_whose_answers_are_large_goes_on_for_good(cage: Cage) -> None:
+    async def work(session: PipeSession) -> int:
+        chunk = base64.b64encode(b"\n" * MEGABYTE).decode()
+        for _ in range(2 * SMALL.answer_bytes // MEGABYTE):
+            assert (await session.call("say", {"chunks": [chunk]})).ok
+        return session.strays
+
+    assert cage.run(work) == 0
 
 
 def test_stderr_is_kept_up_to_its_cap_and_read_on(cage: Cage) -> None:

@@ -129,6 +129,12 @@ def test_a_dangling_reference_takes_any_value_without_making_one_of_impossible()
     assert len(problems) == 3
 
 
+@pytest.mark.parametrize("written", ["{}", "[a]", "5", "null"])
+def test_a_reference_that_is_no_text_is_none(written: str) -> None:
+    schema, problems = convert(f"{{properties: {{a: {{$ref: {written}}}}}, type: object}}")
+    assert (schema, problems) == ({"properties": {"a": {}}, "type": "object"}, [])
+
+
 def test_recursion_stays_recursion() -> None:
     root = {"s": {"$ref": "#/node"}, "node": {"items": {"$ref": "#/node"}, "type": "array"}}
     schema, named, problems = _convert_all(root, "3.0")

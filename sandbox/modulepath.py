@@ -1,0 +1,11 @@
+"""The places of modules, for a Python that this one starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def join_module_path() -> str:
+    """`sys.path` as a value of PYTHONPATH that means the same in every working directory."""
+    return os.pathsep.join(place or os.getcwd() for place in sys.path)
