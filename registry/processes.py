@@ -28,11 +28,16 @@ class ProcessTable(Repository):
     """The running processes and the freeze that each of them acknowledges."""
 
     def register(self, process: Process) -> None:
-        """Add a process, replacing an earlier row of that id."""
+        """Add a process, replacing an earlier row of that id. The freeze that it acknowledged until
+        then stays acknowledged: nobody asks it once more.
+        """
         processes = tables.processes
+        of_process = processes.c.id == process.id
+        acknowledged = select(processes.c.acknowledged_epoch).where(of_process)
         with self._database.write() as connection:
-            connection.execute(delete(processes).where(processes.c.id == process.id))
-            connection.execute(insert(processes), vars(process))
+            epoch = max(process.acknowledged_epoch, connection.execute(acknowledged).scalar() or 0)
+            connection.execute(delete(processes).where(of_process))
+            connection.execute(insert(processes), vars(replace(process, acknowledged_epoch=epoch)))
 
     def record_heartbeat(self, id: str, now: float) -> None:
         """Store the time at which a process was alive. Raises Unknown."""

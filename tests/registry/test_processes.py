@@ -39,6 +39,14 @@ def test_a_freeze_is_acknowledged_by_epoch(store: Store) -> None:
     assert store.processes.find()[0].acknowledged_epoch == epoch
 
 
+def test_a_freeze_that_comes_while_a_process_starts_stays_acknowledged(store: Store) -> None:
+    store.processes.register(replace(process(), kind="starting"))
+    epoch = store.processes.freeze(3.0, by="me")
+    store.processes.acknowledge_freeze("p1", epoch, 3.1)
+    store.processes.register(process())
+    assert store.processes.find() == (replace(process(), acknowledged_epoch=epoch),)
+
+
 def test_every_freeze_is_a_new_epoch_and_unfreezing_keeps_it(store: Store) -> None:
     assert store.processes.get_freeze() == Freeze(0, False, 0.0, "", "")
     assert [store.processes.freeze(1.0, by="a"), store.processes.freeze(2.0, by="b")] == [1, 2]
