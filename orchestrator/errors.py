@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from registry.errors import RegistryError
 from registry.needs import (
     AllowedNeed,
     AnswerNeed,
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 class OrchestratorError(Exception):
     """The base of all errors of this folder."""
+
+
+TOLD_ERRORS = (OrchestratorError, RegistryError, SandboxError)
+"""What a client is told in words, as the result of its call."""
 
 
 class HomeUnusable(OrchestratorError):

@@ -20,4 +20,4 @@ async def open_registering(
     """
     async with open_shown(open_app(settings, kind), quiet) as app:
         yield app
-        find_instructions(app)
+        find_instructions(settings, app.store, app.consents)

@@ -29,6 +29,7 @@ from orchestrator.approvals.secrets import hash_uses, remove_secret, store_secre
 from orchestrator.approvals.signing_key import open_key, sign_audit
 from orchestrator.control.middleware import read_body
 from orchestrator.errors import FormInvalid, OrchestratorError
+from orchestrator.frontends.instructions import keep_changed_instructions
 from orchestrator.settings import Settings
 from registry.models import DocumentationSource, GrantKind
 from registry.secrets.signing import Signer
@@ -109,6 +110,7 @@ class GrantDesk:
             raise FormInvalid({"secret": lacking})
         source = DocumentationSource(url, header, secret)
         add_source(self.store.grants, source, "page", signer)
+        keep_changed_instructions(self.settings, self.store)
         return f"{url} is a source; its host may be talked to."
 
     def _set_secret(self, body: Mapping[str, Any], signer: Signer) -> str:
@@ -132,6 +134,7 @@ class GrantDesk:
     def _allow_host(self, body: Mapping[str, Any], signer: Signer) -> str:
         host = str(body.get("host") or "").strip()
         allow_host(self.store.grants, host, "page", signer)
+        keep_changed_instructions(self.settings, self.store)
         return f"{host.lower()} may be talked to."
 
     def _remove_source(self, body: Mapping[str, Any]) -> str:
@@ -152,6 +155,7 @@ class GrantDesk:
 
     def _tell_removed(self, what: str, removed: bool) -> str:
         sign_audit(self.settings, self.store.audit)
+        keep_changed_instructions(self.settings, self.store)
         return f"{what[:300]} is removed." if removed else f"There was no {what[:300]}."
 
     def _remove_secret(self, body: Mapping[str, Any], _: Signer) -> str:

@@ -6,10 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from orchestrator.app import App
+from orchestrator.approvals.grants import Grants, open_grants
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
+from orchestrator.errors import TOLD_ERRORS
 from orchestrator.frontends.greeting import INSTRUCTIONS, keep_instructions
-from orchestrator.frontends.tool_front import TOLD
+from orchestrator.settings import Settings
 from registry.database.fingerprint import compute_fingerprint
+from registry.store import Store
 from sandbox.bundle.permissions import parse_permissions
 from sandbox.bundle.target import HTTPS
 
@@ -22,29 +26,31 @@ MAX_WORDS = 4
 """Words of a name. One with more could be a sentence, and a name may come from a document."""
 
 
-def load_instructions(app: App) -> str:
+def load_instructions(settings: Settings, store: Store, grants: Grants) -> str:
     """The instructions as they are at this moment; kept for the next process's first answer."""
-    database = app.settings.database
+    database = settings.database
     fingerprint = compute_fingerprint(database) if database else ""
-    told = _build_current(app)
+    named, count = store.servers.find_most_called(MAX_SERVERS)
+    permissions = store.servers.find_permissions(named)
+    told = build_instructions(permissions, grants.find_hosts(), count)
     if fingerprint:
-        keep_instructions(app.settings.home, fingerprint, told)
+        keep_instructions(settings.home, fingerprint, told)
     return told
 
 
-def find_instructions(app: App) -> str | None:
+def find_instructions(settings: Settings, store: Store, grants: Grants) -> str | None:
     """The same; None where they cannot be made: the SDK's server says why."""
     try:
-        return load_instructions(app)
-    except TOLD:
+        return load_instructions(settings, store, grants)
+    except TOLD_ERRORS:
         return None
 
 
-def _build_current(app: App) -> str:
-    servers = app.store.servers
-    named, count = servers.find_most_called(MAX_SERVERS)
-    permissions = servers.find_permissions(named)
-    return build_instructions(permissions, app.consents.find_hosts(), count)
+def keep_changed_instructions(settings: Settings, store: Store) -> None:
+    """Keep what the next client is told, after a server or a host was changed outside a `serve`:
+    else it is answered only once its `serve` is loaded.
+    """
+    find_instructions(settings, store, open_grants(SignedPolicy(store, build_authority(settings))))
 
 
 def build_instructions(

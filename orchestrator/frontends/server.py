@@ -48,7 +48,7 @@ def build_front_server(app: App, files: FileAccess = "") -> Server[Any]:
     elicitation = Elicitation(app.store.approvals, app.settings.answer_seconds)
     sampling = SamplingClients(app.authors.samplers, app.settings.of_model.seconds)
     front, tasks = ToolFront(app, files), ClientTasks(app)
-    instructions = partial(load_instructions, app)
+    instructions = partial(load_instructions, app.settings, app.store, app.consents)
     return build_low_level_server(TOOLS, front, NAME, instructions, elicitation, tasks, sampling)
 
 

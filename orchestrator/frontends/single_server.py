@@ -13,7 +13,7 @@ from orchestrator import views
 from orchestrator.app import App, open_app
 from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Reply
-from orchestrator.errors import OrchestratorError
+from orchestrator.errors import TOLD_ERRORS
 from orchestrator.frontends.flat import ServerCard, serve_flat
 from orchestrator.frontends.greeting import EXTENSION, MODERN
 from orchestrator.frontends.protocol import (
@@ -31,9 +31,8 @@ from orchestrator.frontends.tasks import CANCEL, GET, REQUIRED, UPDATE, ClientTa
 from orchestrator.frontends.tasks import UNDECLARED as REASON
 from orchestrator.processes.control_client import ensure_control
 from orchestrator.settings import load_settings
-from registry.errors import RegistryError, RowNotFound
+from registry.errors import RowNotFound
 from sandbox.bundle.model import Bundle
-from sandbox.errors import SandboxError
 from sandbox.offload import run_sized
 from sandbox.sanitize import clean_json, clean_text
 from sandbox.schemas.accepted import build_listed_schema
@@ -68,9 +67,6 @@ def has_declared_tasks(asker: Peer) -> bool:
     """Whether the client declared the tasks extension with its request."""
     extensions = asker.declared.get("extensions")
     return asker.modern and isinstance(extensions, Mapping) and EXTENSION in extensions
-
-
-TOLD = (OrchestratorError, RegistryError, SandboxError)
 
 
 async def serve_registered(
@@ -133,7 +129,7 @@ async def _call_tool(app: App, call: Call, tasks: ClientTasks | None) -> Result:
     except asyncio.CancelledError:
         task.cancel()
         raise
-    except TOLD as error:
+    except TOLD_ERRORS as error:
         return views.build_refusal(clean_text(str(error)))
     size = reply.outcome.size if isinstance(reply, Done) else 0
     return await run_sized(size, partial(build_plain_result, reply))

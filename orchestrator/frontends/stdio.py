@@ -25,7 +25,8 @@ async def serve_stdio(app: App, early: EarlyAnswers | None = None) -> None:
     OrchestratorError where nobody is at the other end.
     """
     taken = early.stop() if early else Taken()
-    call, find = ToolFront(app, "granted").answer_plain, partial(find_instructions, app)
+    call = ToolFront(app, "granted").answer_plain
+    find = partial(find_instructions, app.settings, app.store, app.consents)
     try:
         async with take_pipes(taken.unread) as (reader, writer):
             build_server = partial(_build_server, app)

@@ -13,7 +13,7 @@ from orchestrator import views
 from orchestrator.app import App
 from orchestrator.approvals.settling import settle_run
 from orchestrator.calls import Call, Done, Reply, split_tool_name
-from orchestrator.errors import OrchestratorError, UnknownTool
+from orchestrator.errors import TOLD_ERRORS, UnknownTool
 from orchestrator.forging.compose import DECLINE
 from orchestrator.forging.order import FileAccess
 from orchestrator.frontends.overview import build_overview
@@ -26,7 +26,7 @@ from registry.errors import RegistryError, RowNotFound
 from registry.jobs.jobs import awaits_answer, is_parked
 from registry.models import ENDED_JOBS, Job, ToolMatch
 from sandbox.bundle.apispec import Access
-from sandbox.errors import BundleInvalid, SandboxError
+from sandbox.errors import BundleInvalid
 from sandbox.sanitize import clean_json, is_large
 from sandbox.schemas.validator import get_checker
 from sandbox.wire.notifications import Hearer, ProgressNotice
@@ -67,8 +67,6 @@ class ProgressRelay:
         while progress := await self._waiting.get():
             await self._tell(progress.done, progress.total, progress.message)
 
-
-TOLD = (OrchestratorError, RegistryError, SandboxError)
 
 _NOTHING_FITS = (
     "No registered tool fits. `forge` one: give the API's URL or host as source, `none` for what "
@@ -133,7 +131,7 @@ class ToolFront:
             return views.build_refusal(f"{name}: argument {problem.where or '/'}: {problem.reason}")
         try:
             return await tool(arguments, progress)
-        except TOLD as error:
+        except TOLD_ERRORS as error:
             return views.build_refusal(str(error))
 
     async def _find_tools(self, arguments: Arguments, progress: Tell) -> Result:

@@ -1,4 +1,4 @@
-"""A digest of the stored servers and grants, taken without the libraries that the store needs."""
+"""A digest of the stored servers and allowed hosts, taken without the libraries of the store."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from registry.database.readonly import connect_readonly
 _ROWS = (
     "SELECT e.name, e.version, e.state, v.permissions FROM entries e JOIN versions v"
     " ON v.entry = e.name AND v.version = e.version ORDER BY e.name",
-    "SELECT origin, kind, detail, serial, signature FROM grants ORDER BY origin, kind",
+    "SELECT origin, kind, detail, serial, signature FROM grants"
+    " WHERE kind IN ('host', 'private_host') ORDER BY origin, kind",
 )
 WAIT_SECONDS = 0.1
 
 
 def compute_fingerprint(database: Path) -> str:
     """A digest, in hex, that is another one once a server is registered, changes its version, its
-    state or its permissions, or a grant is given or taken away. "" where the SQLite file cannot be
-    read at once.
+    state or its permissions, or a host is allowed or not any more. "" where the SQLite file cannot
+    be read at once.
     """
     digest = hashlib.sha256()
     try:

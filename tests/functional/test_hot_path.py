@@ -95,7 +95,8 @@ class Client:
 
 async def serve(app: App, end: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=end)
-    call, find = ToolFront(app).answer_plain, partial(load_instructions, app)
+    call = ToolFront(app).answer_plain
+    find = partial(load_instructions, app.settings, app.store, app.consents)
     await serve_lines(reader, writer, call, find, partial(build_front_server, app))
     writer.close()
     await writer.wait_closed()

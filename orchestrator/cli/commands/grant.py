@@ -33,6 +33,7 @@ from orchestrator.cli.terminal import (
     tell_beside,
 )
 from orchestrator.errors import OrchestratorError
+from orchestrator.frontends.instructions import keep_changed_instructions
 from orchestrator.settings import Settings, load_settings
 from registry.jobs.jobs import MAX_UNENDED
 from registry.models import Entry
@@ -104,6 +105,7 @@ def grant_command(
         if confirming:
             with tell_beside(as_json):
                 signed = _confirm_grants(settings, consents, server or "", pin_file)
+            keep_changed_instructions(settings, store)
             if as_json:
                 print_json({"signed": signed})
         elif server is None:

@@ -12,6 +12,7 @@ from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import json_option, print_json, print_text, report_errors
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.thirdparty import remove_built_image
+from orchestrator.frontends.instructions import keep_changed_instructions
 from orchestrator.settings import load_settings
 from registry.approvals.grants import GrantTable
 from registry.models import Entry
@@ -41,6 +42,7 @@ def remove_command(name: str, as_json: bool) -> None:
             store.grants, name, _find_permissions(store.grants, entry), "terminal", now
         )
         sign_audit(settings, store.audit)
+        keep_changed_instructions(settings, store)
         try:
             launch = Bundles(settings.home, store.servers).load_bundle(entry).launch
         except SandboxError:
@@ -79,6 +81,7 @@ def archive_command(name: str, reason: str, as_json: bool) -> None:
     with Store.open(settings.database_url) as store:
         store.servers.archive(name, time.time(), "terminal", reason)
         sign_audit(settings, store.audit)
+        keep_changed_instructions(settings, store)
     if as_json:
         print_json({"server": name, "state": "archived"})
     else:

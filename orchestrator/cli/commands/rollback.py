@@ -17,6 +17,7 @@ from orchestrator.cli.terminal import (
     report_errors,
 )
 from orchestrator.errors import OrchestratorError
+from orchestrator.frontends.instructions import keep_changed_instructions
 from orchestrator.healing.versions import (
     diff_versions,
     find_previous_version,
@@ -79,6 +80,7 @@ def rollback_command(
                     print_text(f"  {gain}")
             ask_pin(settings, pin_file)
         entry = roll_back(store, shelf, plan, "terminal", reason, time.time())
+        keep_changed_instructions(settings, store)
     if as_json:
         told = {"from": plan.current.version, "to": plan.target.version, "version": entry.version}
         print_json({"server": name, **told})

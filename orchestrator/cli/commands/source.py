@@ -33,6 +33,7 @@ from orchestrator.cli.terminal import (
     report_errors,
 )
 from orchestrator.errors import OrchestratorError
+from orchestrator.frontends.instructions import keep_changed_instructions
 from orchestrator.settings import load_settings
 from registry.approvals.grants import GrantTable
 from registry.models import DocumentationSource, Grant
@@ -66,6 +67,7 @@ def add_api_source(url: str, header: str | None, pin_file: Path | None, as_json:
     signer = ask_pin(settings, pin_file)
     with Store.open(settings.database_url) as store:
         add_source(store.grants, DocumentationSource(url, name, secret), "terminal", signer)
+        keep_changed_instructions(settings, store)
     told = f"{url} is a source; its host may be talked to."
     print_done(as_json, told, source=url, header=name, secret=secret)
 
@@ -93,6 +95,7 @@ def allow_hosts(host: str, more: tuple[str, ...], pin_file: Path | None, as_json
             told = _allow_one(store.grants, each, signer, settings.of_engine.private)
             if not as_json:
                 print_text(told)
+        keep_changed_instructions(settings, store)
     if as_json:
         print_json({"allowed": [host, *more]})
 
@@ -144,6 +147,7 @@ def remove_source(what: str, pin_file: Path | None, as_json: bool) -> None:
     with Store.open(settings.database_url) as store:
         removed = remove_grant(store.grants, what, "terminal", time.time())
         sign_audit(settings, store.audit)
+        keep_changed_instructions(settings, store)
     told = f"{what} is removed." if removed else f"There was no {what}."
     print_done(as_json, told, what=what, removed=removed)
 

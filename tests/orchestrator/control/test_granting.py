@@ -12,7 +12,9 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, open_key
 from orchestrator.control.page import render_panels
 from orchestrator.control.rooms.place import Place
+from orchestrator.frontends.greeting import find_kept_instructions
 from orchestrator.settings import Settings
+from registry.database.fingerprint import compute_fingerprint
 from registry.models import DocumentationSource, Job
 from registry.secrets.vault import Secret, open_vault
 from registry.store import Store
@@ -123,6 +125,9 @@ def test_a_source_and_its_host_are_removed_without_the_pin_and_a_secret_with_it(
     consents = open_grants(SignedPolicy(store, build_authority(settings)))
     assert (consents.find_sources(), consents.find_hosts()) == ((), {"localhost:8081"})
     assert consents.find_private_hosts() == {"localhost:8081"}
+    assert settings.database is not None
+    kept = find_kept_instructions(settings.home, compute_fingerprint(settings.database))
+    assert kept is not None
     again = plane.ask("POST", "/grants/remove", json=host).json()["told"]
     assert again == "There was no api.example:443."
     secret = {"server": "dns", "name": "token"}
@@ -160,6 +165,9 @@ def test_a_host_is_allowed_with_the_pin(settings: Settings, store: Store, plane:
         assert plane.ask("POST", "/hosts", json={**body, **change}).status_code == status
     consents = open_grants(SignedPolicy(store, build_authority(settings)))
     assert consents.find_private_hosts() == {"localhost:8081"}
+    assert settings.database is not None
+    kept = find_kept_instructions(settings.home, compute_fingerprint(settings.database))
+    assert kept is not None
 
 
 def test_a_credential_that_its_source_s_secret_serves_is_not_missing(

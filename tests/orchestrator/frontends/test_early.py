@@ -12,9 +12,11 @@ from typing import Any
 import anyio
 import mcp.types as types
 import pytest
+from click.testing import CliRunner
 from mcp.shared.message import SessionMessage
 
 from orchestrator.app import App, open_app
+from orchestrator.cli.main import toolwright
 from orchestrator.cli.registering import open_registering
 from orchestrator.frontends.early import MAX_LINE, MAX_SENT, EarlyAnswers, FirstAnswers
 from orchestrator.frontends.greeting import (
@@ -26,11 +28,12 @@ from orchestrator.frontends.greeting import (
 )
 from orchestrator.frontends.instructions import load_instructions
 from orchestrator.frontends.server import build_front_server
-from orchestrator.settings import load_settings
+from orchestrator.settings import Settings, load_settings
 from registry.database.fingerprint import compute_fingerprint
 from registry.models import Grant, build_entry
 from tests.engine.samples import bundle
 from tests.functional.peer import ENVELOPE
+from tests.orchestrator.conftest import PIN
 
 Message = dict[str, Any]
 INFO = {"name": "test", "version": "1"}
@@ -189,9 +192,11 @@ def test_instructions_are_kept_for_what_is_registered_and_granted_and_nothing_el
 
     async def keep_then_grant() -> str:
         async with open_app(settings, "serve") as app:
-            told = load_instructions(app)
+            told = load_instructions(settings, app.store, app.consents)
             known = compute_fingerprint(database)
             assert find_kept_instructions(tmp_path, known) == told == INSTRUCTIONS
+            app.store.grants.add_grant(Grant("dns.token", "secret", "test", 1.0))
+            assert compute_fingerprint(database) == known
             app.store.grants.add_grant(Grant("api.example:443", "host", "test", 1.0))
             return known
 
@@ -216,3 +221,19 @@ def test_what_a_command_registers_is_kept_for_the_first_answer_of_the_next_serve
     assert settings.database is not None
     kept = find_kept_instructions(tmp_path, compute_fingerprint(settings.database))
     assert kept == f"{INSTRUCTIONS} 1 server is registered."
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["source add https://x.test/api.json", "source allow x.test:443", "source remove y.test:443"],
+)
+def test_what_a_command_allows_or_takes_away_is_kept_for_the_first_answer_of_the_next_serve(
+    settings: Settings, typed: str
+) -> None:
+    assert settings.database is not None
+    words = [*typed.split(), "--pin-file", "-"]
+    given = {"TOOLWRIGHT_HOME": str(settings.home)}
+    ran = CliRunner().invoke(toolwright, words, env=given, input=PIN, catch_exceptions=False)
+    assert ran.exit_code == 0, ran.output
+    kept = find_kept_instructions(settings.home, compute_fingerprint(settings.database))
+    assert kept == INSTRUCTIONS
