@@ -20,7 +20,7 @@ from orchestrator.errors import CallsInvalid, ForgeFailed, ForgeWaits, Orchestra
 from orchestrator.forging.forge import Forge
 from orchestrator.forging.secret_scan import SecretScan
 from orchestrator.gateway.composition import Find, find_composition_problems
-from registry.errors import InstallationUnderWay, RegistryError, RowNotFound
+from registry.errors import InstallationUnderWay, RegistryError
 from registry.models import CALLABLE, EntryState
 from registry.servers.bundles import SUITE
 from registry.servers.files import TESTS, get_server_directory, hold_settled
@@ -230,17 +230,15 @@ class EditWatcher:
             return self._compare_files(name)
 
     def _compare_files(self, name: str) -> Bundle | None:
-        try:
-            registered = self.store.servers.get(name)
-        except RowNotFound:
-            registered = None
+        registered = self.store.servers.find_current(name)
         place = get_server_directory(self.home, name)
         if registered is None and not (place / "bundle.toml").exists():
             return None
-        if registered is not None and compute_files_digest(place) == registered.digest:
+        version, digest = registered or (0, "")
+        if registered is not None and compute_files_digest(place) == digest:
             return None
         bundle = read_bundle(place)
-        if registered is not None and bundle.compute_digest() == registered.digest:
+        if registered is not None and bundle.compute_digest() == digest:
             return None
         if bundle.name != name:
             raise OrchestratorError(f"{name}: bundle.toml names {bundle.name}; rename one of them.")
@@ -249,8 +247,7 @@ class EditWatcher:
             raise OrchestratorError(f"{name} is no server of ours. `toolwright add` registers it.")
         made = replace(bundle.provenance, author="person", model="", prompt_digest="")
         if registered is not None:
-            before = f"{name}@{registered.version}:{registered.digest}"
-            made = replace(made, parent=before)
+            made = replace(made, parent=f"{name}@{version}:{digest}")
         return replace(bundle, provenance=made)
 
 

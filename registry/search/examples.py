@@ -8,11 +8,12 @@ needed; the others are rows, bounded per tool and per home, the oldest going fir
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
 from registry.database.canonical import clean_text
-from registry.database.rows import fetch_rows
+from registry.database.rows import AnyConnection, fetch_rows
 from registry.models import Invocation, RegisteredTool
 from registry.search.words import (
     QUESTIONS,
@@ -37,6 +38,16 @@ PHRASES: Mapping[str, tuple[str, ...]] = {
     "verbupdate": ("change {}", "edit {}", "update {}"),
     "verbdelete": ("delete {}", "remove {}"),
 }
+
+
+class PastTask(NamedTuple):
+    """A task for which a tool was called, with how often that was right and how often not."""
+
+    entry: str
+    tool: str
+    task: str
+    good: int
+    bad: int
 
 
 def write_examples(tool: RegisteredTool) -> tuple[str, ...]:
@@ -105,28 +116,32 @@ def _keep(
     connection.execute(_KEEP, {**values, "good": good, "bad": bad})
 
 
+def find_past_tasks(connection: AnyConnection, entries: Iterable[str]) -> list[PastTask]:
+    """The tasks for which tools of these servers were called, or said to be wrong."""
+    return [
+        PastTask(entry, *row)
+        for entry in entries
+        for row in fetch_rows(connection, _OF_ENTRY, {"entry": entry, "origin": USED})
+    ]
+
+
 def measure_use(
-    connection: Connection, task: str, tools: Collection[tuple[str, str]]
+    task: str, past: Iterable[PastTask], tools: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], float]:
     """By tool, from -1 to 1, how clearly tasks like this one meant it before, or did not.
 
     Each of its past tasks counts by the share of words in common, from `LEAST_LIKE` on.
     """
     asked = _list_stems(task)
-    entries = sorted({entry for entry, _ in tools})
-    if not asked or not entries:
-        return {}
     found: dict[tuple[str, str], float] = {}
-    for entry in entries:
-        rows = fetch_rows(connection, _OF_ENTRY, {"entry": entry, "origin": USED})
-        for tool, said, good, bad in rows:
-            like = _measure_likeness(asked, _list_stems(said))
-            if (entry, tool) in tools and like >= LEAST_LIKE:
-                # A single success counts by half, so that one slip cannot turn the order for good.
-                lean = (good - bad) / (good + bad + 1)
-                strength = lean * (like - LEAST_LIKE) / (1 - LEAST_LIKE)
-                best = found.get((entry, tool), 0.0)
-                found[entry, tool] = strength if abs(strength) > abs(best) else best
+    for entry, tool, said, good, bad in past if asked else ():
+        like = _measure_likeness(asked, _list_stems(said))
+        if (entry, tool) in tools and like >= LEAST_LIKE:
+            # A single success counts by half, so that one slip cannot turn the order for good.
+            lean = (good - bad) / (good + bad + 1)
+            strength = lean * (like - LEAST_LIKE) / (1 - LEAST_LIKE)
+            best = found.get((entry, tool), 0.0)
+            found[entry, tool] = strength if abs(strength) > abs(best) else best
     return found
 
 

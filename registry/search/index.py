@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, insert, select, text, update
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.engine import Database
-from registry.database.rows import fetch_rows
+from registry.database.rows import AnyConnection, fetch_rows
 from registry.models import (
     CALLABLE,
     Bands,
@@ -143,14 +143,15 @@ class SearchIndex(Repository):
         where 1 is a tool that matches every word of the task as well as possible.
         """
         likeness = self._compare_meaning(task)
-        with self._database.read() as connection, self._lock:
-            self._refresh(connection)
+        with self._lock:
+            self._refresh()
             weighed = weigh_task(task, self._postings, likeness, max(k, MAX_RANKED))
             by_meaning = weighed.by_meaning
             if weighed.evidence is None or not k:
                 return Route((), 0.0, (), by_meaning)
-            ranked = _lift_used(connection, task, weighed.ranked)
-            matches = _load_matches(connection, ranked[:k])
+            ranked = self._lift_used(task, weighed.ranked)
+            with self._database.look() as connection:
+                matches = _load_matches(connection, ranked[:k])
             vetoes = find_vetoes(task, self._postings, ranked[0], matches[0])
         # What was learned may put another first, and never makes anything surer.
         both = [weighed.evidence]
@@ -164,18 +165,13 @@ class SearchIndex(Repository):
         """The tools of quarantined servers that fit a task by their words, best first: they are
         shown, and nothing is called.
         """
-        with self._database.read() as connection, self._lock:
-            newest = _get_newest(connection)
-            if newest != self._seen_quarantined:
-                servers = _load_servers(connection, 0, ("quarantined",))
-                self._quarantined = Postings() if servers else None
-                if self._quarantined is not None:
-                    self._quarantined.extend(servers)
-                self._seen_quarantined = newest
+        with self._lock:
+            self._refresh_quarantined()
             if self._quarantined is None:
                 return ()
             ranked = weigh_task(task, self._quarantined, None, k).ranked[:k]
-            found = _load_matches(connection, ranked)
+            with self._database.look() as connection:
+                found = _load_matches(connection, ranked)
         return tuple(replace(match, state="quarantined") for match in found)
 
     def judge(
@@ -192,8 +188,9 @@ class SearchIndex(Repository):
             return Judgement(0.0, 0.0, ())
         others = [each for each in weighed.ranked if each is not chosen[0]]
         evidence = weighed.judge([*chosen, *others])
-        with self._database.read() as connection, self._lock:
-            (match,) = _load_matches(connection, chosen)
+        with self._lock:
+            with self._database.look() as connection:
+                (match,) = _load_matches(connection, chosen)
             vetoes = find_vetoes(words, self._postings, chosen[0], match)
         probability = estimate_probability(evidence, weighed.by_meaning)
         return Judgement(probability, measure_margin(evidence), vetoes)
@@ -201,8 +198,8 @@ class SearchIndex(Repository):
     def explain(self, task: str, without: Collection[tuple[str, str]] = ()) -> Weighed:
         """What `route` decides by, as if the tools `without` (server and name) were not there."""
         likeness = self._compare_meaning(task)
-        with self._database.read() as connection, self._lock:
-            self._refresh(connection)
+        with self._lock:
+            self._refresh()
             most = MAX_RANKED + len(without)
             return weigh_task(task, self._postings, likeness, most, without)
 
@@ -247,17 +244,51 @@ class SearchIndex(Repository):
         """Remove all vectors: tools are found by their words only."""
         self._vectors.clear()
 
-    def _refresh(self, connection: Connection) -> None:
+    def _refresh(self) -> None:
         """Read what has changed since the last search."""
-        newest = _get_newest(connection)
-        if newest == self._seen:
+        if self._find_newest() == self._seen:
             return
-        changed = connection.execute(_CHANGED, {"seen": self._seen}).scalars().all()
-        servers = _load_servers(connection, self._seen, CALLABLE)
+        with self._database.read() as connection:
+            newest = _get_newest(connection)
+            changed = connection.execute(_CHANGED, {"seen": self._seen}).scalars().all()
+            servers = _load_servers(connection, self._seen, CALLABLE)
         for entry in changed:
             self._postings.discard(entry)
         self._postings.extend(servers)
         self._seen = newest
+
+    def _refresh_quarantined(self) -> None:
+        if self._find_newest() == self._seen_quarantined:
+            return
+        with self._database.read() as connection:
+            newest = _get_newest(connection)
+            servers = _load_servers(connection, 0, ("quarantined",))
+        self._quarantined = Postings() if servers else None
+        if self._quarantined is not None:
+            self._quarantined.extend(servers)
+        self._seen_quarantined = newest
+
+    def _find_newest(self) -> int:
+        with self._database.look() as connection:
+            return _get_newest(connection)
+
+    def _lift_used(self, task: str, ranked: Sequence[Ranked]) -> tuple[Ranked, ...]:
+        """The same, where tools near the first are ordered by what such tasks meant before too."""
+        least = ranked[0].fused * (1 - NEAR)
+        near = [each for each in ranked[:MAX_TWINS] if each.fused >= least > 0]
+        near = sorted(near, key=lambda each: -each.fused)[:MAX_NEAR]
+        tools = {(each.tool.entry, each.tool.tool) for each in near}
+        with self._database.look() as connection:
+            past = examples.find_past_tasks(connection, sorted({entry for entry, _ in tools}))
+        used = examples.measure_use(task, past, tools)
+        if not used:
+            return tuple(ranked)
+
+        def place(each: Ranked) -> float:
+            learned = used.get((each.tool.entry, each.tool.tool), 0)
+            return -each.fused / ranked[0].fused - NEAR * learned
+
+        return (*sorted(near, key=place), *(each for each in ranked if each not in near))
 
     def _compare_meaning(self, task: str) -> Likeness | None:
         if not task.strip() or not is_installed() or self._vectors.is_empty():
@@ -358,22 +389,6 @@ def _set_twins_back(ranked: Sequence[Ranked], postings: Postings) -> list[Ranked
     return [ranked[place] for place in places]
 
 
-def _lift_used(connection: Connection, task: str, ranked: Sequence[Ranked]) -> tuple[Ranked, ...]:
-    """The same, where tools near the first are ordered by what such tasks meant before too."""
-    least = ranked[0].fused * (1 - NEAR)
-    near = [each for each in ranked[:MAX_TWINS] if each.fused >= least > 0]
-    near = sorted(near, key=lambda each: -each.fused)[:MAX_NEAR]
-    tools = {(each.tool.entry, each.tool.tool) for each in near}
-    used = examples.measure_use(connection, task, tools)
-    if not used:
-        return tuple(ranked)
-
-    def place(each: Ranked) -> float:
-        return -each.fused / ranked[0].fused - NEAR * used.get((each.tool.entry, each.tool.tool), 0)
-
-    return (*sorted(near, key=place), *(each for each in ranked if each not in near))
-
-
 def _fuse(
     tools: Sequence[tuple[int, FoundTool]],
     yards: Sequence[float],
@@ -460,7 +475,7 @@ def _stem_words(said: Iterable[str]) -> list[str]:
     return list(map(stem_word, said))
 
 
-def _get_newest(connection: Connection) -> int:
+def _get_newest(connection: AnyConnection) -> int:
     """The last change of what can be found, or of a server's state."""
     ((newest,),) = fetch_rows(connection, _NEWEST, {})
     return int(newest)
@@ -477,7 +492,7 @@ def _load_servers(
     return [server for server in found if server is not None]
 
 
-def _load_matches(connection: Connection, ranked: Sequence[Ranked]) -> tuple[ToolMatch, ...]:
+def _load_matches(connection: AnyConnection, ranked: Sequence[Ranked]) -> tuple[ToolMatch, ...]:
     ids = json.dumps([each.tool.id for each in ranked])
     # A damaged row may name ids that no tool has: such a tool is shown without texts.
     found = {

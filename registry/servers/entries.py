@@ -14,7 +14,7 @@ from registry import trust
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.canonical import clean_text, to_compact_json
-from registry.database.rows import fetch_mappings, fetch_rows
+from registry.database.rows import AnyConnection, fetch_mappings, fetch_rows
 from registry.errors import RowNotFound, VersionConflict
 from registry.jobs import jobs
 from registry.models import CALLABLE, Entry, EntryState, RegisteredTool, ServerSummary
@@ -184,11 +184,19 @@ class ServerTable(Repository):
 
     def get(self, name: str) -> Entry:
         """The current version of a server. Raises Unknown."""
-        with self._database.read() as connection:
+        with self._database.look() as connection:
             found = _load_current(connection, name)
         if found is None:
             raise RowNotFound("server", name)
         return found
+
+    def find_current(self, name: str) -> tuple[int, str] | None:
+        """The number and the digest of a server's current version, without anything else of it;
+        None where there is no such server.
+        """
+        with self._database.look() as connection:
+            rows = fetch_rows(connection, _CURRENT_DIGEST, {"name": name})
+        return (int(rows[0][0]), str(rows[0][1])) if rows else None
 
     def find_versions(self, name: str) -> tuple[Entry, ...]:
         """All versions of a server, newest first. Their `state` is the server's. Raises Unknown."""
@@ -345,7 +353,7 @@ def _select_current() -> Select[Any]:
     return _select_all().where(tables.versions.c.version == tables.entries.c.version)
 
 
-def _load_current(connection: Connection, name: str) -> Entry | None:
+def _load_current(connection: AnyConnection, name: str) -> Entry | None:
     rows = fetch_mappings(connection, _CURRENT, {"name": name})
     if not rows:
         return None
@@ -357,6 +365,14 @@ def _load_current(connection: Connection, name: str) -> Entry | None:
 
 # Built once: to build a query takes longer than to run it.
 _CURRENT = _select_current().where(tables.entries.c.name == bindparam("name"))
+_CURRENT_DIGEST = (
+    select(tables.versions.c.version, tables.versions.c.digest)
+    .join(tables.entries)
+    .where(
+        tables.versions.c.version == tables.entries.c.version,
+        tables.entries.c.name == bindparam("name"),
+    )
+)
 _TOOLS = (
     select(*(tables.tools.c[name] for name in _TOOL_COLUMNS))
     .where(

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 from registry.database import tables
 from registry.database.audit_chain import Repository
 from registry.database.canonical import clean_text, to_compact_json
-from registry.database.rows import fetch_rows, insert_rows, update_rows
+from registry.database.rows import AnyConnection, fetch_rows, insert_rows, update_rows
 from registry.errors import RowNotFound
 from registry.models import EntryState
 from registry.trust import (
@@ -42,7 +42,7 @@ _STATE = select(tables.entries.c.state).where(tables.entries.c.name == bindparam
 class StandingTable(Repository):
     def get(self, name: str) -> Standing:
         """The standing of a server. Raises Unknown."""
-        with self._database.read() as connection:
+        with self._database.look() as connection:
             return load_standing(connection, name)[0]
 
     def get_operation(self, name: str, tool: str) -> Standing:
@@ -81,7 +81,7 @@ def start_records(
         )
 
 
-def load_records(connection: Connection, entry: str, *operations: str) -> dict[str, TrustRecord]:
+def load_records(connection: AnyConnection, entry: str, *operations: str) -> dict[str, TrustRecord]:
     """The records of a server by operation; only of those named, where any are."""
     query, given = _OF_SERVER, {"entry": entry}
     if operations:
@@ -144,7 +144,7 @@ def create_blank_record(server: TrustRecord) -> TrustRecord:
 
 
 def load_standing(
-    connection: Connection, entry: str, operation: str = SERVER
+    connection: AnyConnection, entry: str, operation: str = SERVER
 ) -> tuple[Standing, EntryState]:
     """The standing inside a transaction, and the server's state. Raises Unknown."""
     state = load_state(connection, entry)
@@ -153,7 +153,7 @@ def load_standing(
     return compute_standing(record, experimental=state == "experimental"), state
 
 
-def load_state(connection: Connection, entry: str) -> EntryState:
+def load_state(connection: AnyConnection, entry: str) -> EntryState:
     """The state of a server inside a transaction. Raises Unknown."""
     rows = fetch_rows(connection, _STATE, {"entry": entry})
     if not rows:

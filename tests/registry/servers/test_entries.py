@@ -64,6 +64,9 @@ def test_a_new_version_replaces_the_current_one_and_keeps_the_history(dns: Store
     assert dns.servers.get("dns") == newer
     assert [version.version for version in dns.servers.find_versions("dns")] == [2, 1]
     assert dns.servers.find_versions("dns")[1].tools == entry().tools
+    current = dns.servers.get("dns")
+    assert dns.servers.find_current("dns") == (2, current.digest)
+    assert dns.servers.find_current("other") is None
 
 
 @pytest.mark.parametrize("version", [1, 2])
