@@ -466,10 +466,13 @@ def read_regular_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_mode & (stat.S_ISUID | stat.S_ISGID):
             raise BundleInvalid(str(path.parent), path.name, "not a plain file")
+        if status.st_size > limit:
+            raise BundleInvalid(str(path.parent), path.name, f"larger than {limit} bytes")
+        # No more than there are: memory is taken for all that is asked for.
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            content = file.read(limit + 1)
-    if len(content) > limit:
-        raise BundleInvalid(str(path.parent), path.name, f"larger than {limit} bytes")
+            content = file.read(status.st_size + 1)
+    if len(content) > status.st_size:
+        raise BundleInvalid(str(path.parent), path.name, "it grew while it was read")
     return content
 
 
