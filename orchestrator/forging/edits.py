@@ -82,9 +82,7 @@ class EditWatcher:
 
     async def publish_edits(self) -> None:
         """Prove and publish what has changed since the last look and is at rest."""
-        present = await asyncio.to_thread(self._list_directories)
-        chosen = self._choose_directories(present)
-        found = await asyncio.to_thread(lambda: [(name, self._read_files(name)) for name in chosen])
+        present, found = await asyncio.to_thread(self._look_at_files)
         read = 0
         for name, signature in found:
             at_rest = self._seen.get(name) == signature
@@ -101,6 +99,12 @@ class EditWatcher:
         self._present = present
         if self._looks <= SETTLED_LOOKS and (self.home / "servers").is_dir():
             await asyncio.to_thread(self._reconcile_servers, present)
+
+    def _look_at_files(self) -> tuple[frozenset[str], list[tuple[str, Signature]]]:
+        """The servers' directories, and the files' times of those that are looked at now."""
+        present = self._list_directories()
+        chosen = self._choose_directories(present)
+        return present, [(name, self._read_files(name)) for name in chosen]
 
     def _list_directories(self) -> frozenset[str]:
         """The names of the servers' directories; listed anew where any came or went."""

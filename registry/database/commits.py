@@ -18,7 +18,7 @@ from pathlib import Path
 
 PERIOD_SECONDS = 0.015
 """Between two questions while a commit may come."""
-REST_SECONDS = 0.2
+REST_SECONDS = 0.25
 """Between two questions while the log is not written to: for a commit whose flush took longer than
 BUSY_SECONDS, and in case that a write is not told after all. A kill grants half a second.
 """
