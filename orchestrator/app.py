@@ -204,13 +204,14 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
     async with AsyncExitStack() as stack:
         ground = await stack.enter_async_context(open_context(settings))
         stack.callback(sign_audit, settings, ground.store.audit)
+        # Until all parts are closed: a freeze also stops what a process waits for at its end.
+        stack.enter_context(ground.pulse.watch_signals())
         calling = await open_call_parts(ground, stack)
         app = _assemble_app(ground, calling, _open_forge_parts(ground, calling, stack), patient)
         dispatch = app.dispatch
         for begun in (app.approved.begun, dispatch.writing, dispatch.nested.writing):
             stack.push_async_callback(begun.close)
         stack.push_async_callback(app.jobs.close)
-        stack.enter_context(app.pulse.watch_signals())
         register_process(app.store.processes, app.process, kind)
         for chore in _list_chores(app, ground, calling.sessions) if patient else ():
             stack.push_async_callback(_cancel_task, asyncio.create_task(chore))
