@@ -6,10 +6,12 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
+from orchestrator.frontends.greeting import FILE
 from tests.crash.client import served
 from tests.crash.documents import OBJECT, described, reading
 from tests.crash.installation import Installation, until
@@ -24,6 +26,10 @@ from toolwright import tool
 @tool
 def count():
     return {"berths": 12}
+"""
+SIGNALS = 50
+"""More than there are parts to be closed before the write is waited for, each of which could take
+one.
 """
 Process = subprocess.Popen[bytes]
 
@@ -97,12 +103,56 @@ def test_a_write_that_is_on_its_way_when_serve_ends_is_sent_once_and_known(
 
 
 @pytest.mark.parametrize("end", [close, terminate])
-def test_a_read_is_recorded_whose_client_ends_serve_at_once(
+def test_a_write_on_its_way_is_not_cut_by_the_signals_of_a_client_that_waits_for_the_end(
     end: Callable[[Process], None], installation: Installation
 ) -> None:
+    instructions = installation.home / FILE
+    with slow_api() as api:
+        installation.allow(api.url)
+        with served(installation) as client:
+            assert client.forged(api.url, name="things")["state"] == "done"
+            write = {"tool": "things.add_thing", "arguments": {"body": {"name": "one"}}}
+            installation.approve(client.value("call_write", **write)["approval"])
+            until(lambda: api.bodies)
+            instructions.unlink()
+            end(client.process)
+            # Written when its input has ended for it: now it waits for the write.
+            until(instructions.exists)
+            for _ in range(SIGNALS):
+                client.process.terminate()
+                until(lambda: not is_pending(client.process, signal.SIGTERM))
+            api.released.set()
+            client.process.wait()
+        assert len(api.bodies) == 1
+    with installation.store() as store:
+        assert [(call.state, call.succeeded) for call in store.calls.find()] == [("done", True)]
+        assert [each.state for each in store.approvals.find()] == ["done"]
+    assert installation.troubles() == []
+
+
+def is_pending(process: Process, number: int) -> bool:
+    """Whether a signal was sent and not taken yet, by proc(5)."""
+    try:
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    except OSError:
+        return False
+    (shared,) = (line.split()[1] for line in lines if line.startswith("ShdPnd:"))
+    return bool(int(shared, 16) >> (number - 1) & 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "tool"),
+    [(("serve",), "call_read"), (("run", "sample"), "count")],
+    ids=["serve", "run"],
+)
+@pytest.mark.parametrize("end", [close, terminate])
+def test_a_read_is_recorded_whose_client_ends_serve_at_once(
+    end: Callable[[Process], None], words: tuple[str, ...], tool: str, installation: Installation
+) -> None:
     installation.put(bundle(COUNT, "count", pure=True))
-    with served(installation) as client:
-        answer = client.call("call_read", tool="sample.count", arguments={})
+    asked = {"tool": "sample.count", "arguments": {}} if tool == "call_read" else {}
+    with served(installation, *words) as client:
+        answer = client.call(tool, **asked)
         end(client.process)
         assert client.process.wait() in (0, 128 + signal.SIGTERM)
     with installation.store() as store:
