@@ -11,8 +11,11 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.app import open_app
+from orchestrator.approvals.sending import TAKERS
 from orchestrator.calling import open_caller
+from orchestrator.control.console import WORKERS
 from orchestrator.gateway.approved_writes import InFlight
+from orchestrator.processes.kill import PASSIVE
 from orchestrator.settings import Settings
 from registry.store import Store
 from sandbox.killswitch import KillSwitch
@@ -56,3 +59,21 @@ def test_a_freeze_stops_a_write_that_a_process_waits_for_at_its_end(
 
     epoch, acknowledged = asyncio.run(run())
     assert acknowledged == [epoch]
+
+
+def test_who_ends_is_no_worker_that_others_count_on(settings: Settings, store: Store) -> None:
+    async def run() -> list[str]:
+        ending = asyncio.Event()
+
+        async def write() -> list[str]:
+            await ending.wait()
+            return [each.kind for each in store.processes.find()]
+
+        async with open_server(replace(settings, engine="wasm")) as (writing, _):
+            begun = writing.start_work(write())
+            ending.set()
+        return await begun
+
+    (kind,) = asyncio.run(run())
+    # A freeze waits for it all the same.
+    assert kind not in WORKERS | TAKERS | PASSIVE
