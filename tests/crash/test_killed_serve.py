@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from orchestrator.frontends.greeting import FILE
+from registry.models import Job
 from tests.crash.client import served
 from tests.crash.documents import OBJECT, described, reading
 from tests.crash.installation import Installation, until
@@ -185,6 +186,25 @@ def test_what_stores_the_calls_of_a_busy_serve_ends_with_it_and_loses_none(
     idled(installation.settings)
     with installation.store() as store:
         assert len(store.calls.find(limit=2 * calls)) == calls + 1
+    assert installation.troubles() == []
+
+
+def test_a_job_that_comes_when_a_worker_has_waited_long_enough_is_carried_out(
+    installation: Installation,
+) -> None:
+    good = {
+        "/openapi.json": Page(described({"/a": reading(OBJECT)})),
+        "/a": Page(b'{"name": "x"}', headers=(("Content-Type", "application/json"),)),
+    }
+    with site(good) as pages:
+        installation.allow(pages.url)
+        order = {"task": "read a", "source": f"{pages.url}/openapi.json", "name": "last"}
+        with installation.store() as store:
+            store.jobs.create(Job("j1", "forge", order, 1.0, 1.0))
+        installation.run("work", "--idle", "0")
+        with installation.store() as store:
+            job = store.jobs.get("j1")
+    assert (job.state, job.attempt) == ("done", 1), job
     assert installation.troubles() == []
 
 
