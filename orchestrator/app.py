@@ -7,7 +7,7 @@ import importlib
 import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from orchestrator.chores import (
     take_up_work,
     watch_descriptions,
 )
-from orchestrator.context import Context, open_context, register_process
+from orchestrator.context import ENDING, Context, open_context, register_process
 from orchestrator.forging.authors.authors import Authors
 from orchestrator.forging.briefing import Briefing
 from orchestrator.forging.contact.services import DirectorySettings, ServiceFinder
@@ -71,7 +71,7 @@ from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.run.thinking import asks_for_more
 from orchestrator.tasks.suggestions import Suggestions
 from registry.audit.heads import HeadSigner
-from registry.errors import EncoderUnusable, JobLost
+from registry.errors import EncoderUnusable, JobLost, RegistryError
 from registry.models import Job
 from registry.secrets.vault import Vault
 from registry.sessions.kept_results import KeepLimits
@@ -204,17 +204,28 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
     async with AsyncExitStack() as stack:
         ground = await stack.enter_async_context(open_context(settings))
         stack.callback(sign_audit, settings, ground.store.audit)
+        # Until all parts are closed: a freeze also stops what a process waits for at its end.
+        stack.enter_context(ground.pulse.watch_signals())
         calling = await open_call_parts(ground, stack)
         app = _assemble_app(ground, calling, _open_forge_parts(ground, calling, stack), patient)
         dispatch = app.dispatch
         for begun in (app.approved.begun, dispatch.writing, dispatch.nested.writing):
             stack.push_async_callback(begun.close)
         stack.push_async_callback(app.jobs.close)
-        stack.enter_context(app.pulse.watch_signals())
         register_process(app.store.processes, app.process, kind)
         for chore in _list_chores(app, ground, calling.sessions) if patient else ():
             stack.push_async_callback(_cancel_task, asyncio.create_task(chore))
+        if patient:
+            stack.callback(_register_ending, app)
         yield app
+
+
+def _register_ending(app: App) -> None:
+    """What is queued or approved from now on is another process's: whoever asks for it starts one
+    where none is alive.
+    """
+    with suppress(RegistryError):
+        register_process(app.store.processes, app.process, ENDING)
 
 
 @dataclass(frozen=True)

@@ -53,13 +53,14 @@ async def open_caller(settings: Settings, kind: str) -> AsyncIterator[Caller]:
     async with AsyncExitStack() as stack:
         ground = await stack.enter_async_context(open_context(settings))
         stack.callback(sign_audit, settings, ground.store.audit)
+        # Until all parts are closed: a freeze also stops what a process waits for at its end.
+        stack.enter_context(ground.pulse.watch_signals())
         parts = await open_call_parts(ground, stack)
         roster, dispatch = ground.roster, parts.dispatch
         healing = Healing(ground.store, ground.shelf, roster.forget_servers, roster.is_on_trial)
         parts.ledger.stored = healing.record_call
         for begun in (dispatch.writing, dispatch.nested.writing):
             stack.push_async_callback(begun.close)
-        stack.enter_context(ground.pulse.watch_signals())
         register_process(ground.store.processes, ground.process, kind)
         yield Caller(roster, dispatch, parts.ledger, ground.kill_switch)
 

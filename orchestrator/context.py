@@ -109,6 +109,10 @@ async def open_context(settings: Settings) -> AsyncIterator[Context]:
         )
 
 
+ENDING = "ending"
+"""The kind of a process that takes up nothing any more and may still have something to stop."""
+
+
 def register_process(processes: ProcessTable, process: str, kind: str) -> None:
     """Say among the processes of the installation what this one is."""
     now = time.time()

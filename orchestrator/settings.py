@@ -12,6 +12,7 @@ from typing import Literal
 
 from orchestrator.errors import BandsUnordered, HomeUnusable, SettingInvalid, UnknownEngine
 from orchestrator.prices import FILE, ModelPrice, PriceTable
+from registry.database.files import create_secret
 from registry.models import Bands
 from sandbox.budget import PROCESS_MB
 
@@ -473,9 +474,5 @@ def _find_vault_key(given: Mapping[str, str]) -> Path:
 
 def _read_identity(path: Path) -> str:
     """The installation's random id, created on first use; concurrent first uses agree on one."""
-    try:
-        with path.open("x") as file:
-            file.write(uuid.uuid4().hex[:12])
-    except FileExistsError:
-        pass
-    return path.read_text().strip() or "unnamed"
+    # It gets its name with its content: one that is read while it is empty would be nobody's.
+    return create_secret(path, uuid.uuid4().hex[:12].encode()).decode().strip() or "unnamed"

@@ -201,11 +201,23 @@ class EditWatcher:
         for name, state in self.store.servers.find_states().items():
             if name not in present and state != "archived":
                 self._absent[name] = self._absent.get(name, 0) + 1
-                if self._absent[name] == GONE_LOOKS:
+                if self._absent[name] == GONE_LOOKS and self._is_gone(name):
                     self.store.servers.archive(name, self.forge.now(), BY, "its directory is gone")
                     log.warning("server archived: its directory is gone", server=name)
             elif name in present and state == "archived":
                 self._revive_server(name)
+
+    def _is_gone(self, name: str) -> bool:
+        """Whether a server's directory is gone, and not only on its way: a version that is being
+        installed, or whose installation a crash cut short, is put in place by a rename of its own.
+        """
+        try:
+            with hold_settled(self.home, self.store.servers, name):
+                return not get_server_directory(self.home, name).exists()
+        except InstallationUnderWay:
+            # Looked at once more.
+            self._absent[name] -= 1
+            return False
 
     def _revive_server(self, name: str) -> None:
         """Take a server into use again whose files are back as they were registered, if it was

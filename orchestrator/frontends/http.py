@@ -20,7 +20,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from registry.database.files import write_atomically
+from registry.database.files import create_secret, write_atomically
 
 PATH = "/mcp"
 MAX_BODY = 8 * 1024 * 1024
@@ -30,16 +30,15 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def load_token(path: Path) -> tuple[str, bool]:
-    """The token in that file, made (mode 0600) where there is none; and whether it was made."""
-    try:
-        token = path.read_text().strip()
-    except FileNotFoundError:
-        token = ""
+    """The token in that file, made (mode 0600) where there is none; and whether it was made. Where
+    several make it at once, all get the same one.
+    """
+    made = secrets.token_urlsafe(32)
+    token = create_secret(path, made.encode()).decode().strip()
     if len(token) >= 32:
-        return token, False
-    token = secrets.token_urlsafe(32)
-    write_atomically(path, token.encode(), 0o600)
-    return token, True
+        return token, token == made
+    write_atomically(path, made.encode(), 0o600)
+    return made, True
 
 
 def build_url(host: str, port: int) -> str:

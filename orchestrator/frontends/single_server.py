@@ -30,6 +30,7 @@ from orchestrator.frontends.resources import ClientResources
 from orchestrator.frontends.tasks import CANCEL, GET, REQUIRED, UPDATE, ClientTasks
 from orchestrator.frontends.tasks import UNDECLARED as REASON
 from orchestrator.processes.control_client import ensure_control
+from orchestrator.processes.termination import cancel_at_sigterm, ignore_sigterm
 from orchestrator.settings import load_settings
 from registry.errors import RowNotFound
 from sandbox.bundle.model import Bundle
@@ -73,7 +74,7 @@ async def serve_registered(
     name: str, engine: str | None, with_control: bool, account: str | None = None
 ) -> None:
     """Serve the registered server of that name until end of file, its calls with that account.
-    Raises Unknown.
+    SIGTERM cancels it, with every call recorded. Raises Unknown.
     """
     with choose_account(name, account):
         await _serve_registered(name, engine, with_control)
@@ -81,11 +82,15 @@ async def serve_registered(
 
 async def _serve_registered(name: str, engine: str | None, with_control: bool) -> None:
     settings = load_settings(engine=engine)
+    cancel_at_sigterm()
     async with open_app(settings, "run", patient=True) as app:
         app.store.servers.get(name)
         if with_control:
             ensure_control(settings)
-        await serve_one(app, name)
+        try:
+            await serve_one(app, name)
+        finally:
+            ignore_sigterm()
 
 
 async def serve_one(app: App, name: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,12 +18,14 @@ from orchestrator.forging.progress import time_stage
 from orchestrator.forging.succession import find_unallowed_gains
 from orchestrator.healing.losses import describe_changes, find_gone
 from orchestrator.replay.rehearsal import CALLS, LOOKED_AT, Rehearsal, RehearsalResult
+from registry.errors import RegistryError
 from registry.health.canary import CanaryTrial, OutcomeCounts
 from registry.models import Entry
 from registry.store import Store
 from sandbox.bundle.example import Example
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import Proof
+from sandbox.errors import SandboxError
 from sandbox.session.recorded_case import RecordedCase, add_case
 from sandbox.stages.recorded import prove_recorded
 
@@ -93,11 +96,11 @@ class VersionReplacer:
         with time_stage(timings, "register"):
             await asyncio.to_thread(self._check_unchanged, entry)
             trial = await asyncio.to_thread(self._build_trial, entry, bundle)
-            self.store.canaries.begin_trial(trial)
             kept = tried if keep else recorded
-            published = await self.forge.register_bundle(
-                bundle, proof, examples, fence, report, source=entry.source, recorded=kept
-            )
+            with self._hold_trial(trial, bundle):
+                published = await self.forge.register_bundle(
+                    bundle, proof, examples, fence, report, source=entry.source, recorded=kept
+                )
         changes = describe_changes(before, bundle)
         return Replacement(published, bundle, rehearsed, changes, timings)
 
@@ -161,6 +164,22 @@ class VersionReplacer:
             raise RepairFailed(entry.name, f"version {current.version} came meanwhile")
         if current.state == "archived":
             raise RepairFailed(entry.name, "it was archived meanwhile")
+
+    @contextmanager
+    def _hold_trial(self, trial: CanaryTrial, bundle: Bundle) -> Iterator[None]:
+        """Put a version on trial that the block registers, before anybody can call it. Where it is
+        not registered, whatever becomes the version of that number is on no trial.
+        """
+        canaries = self.store.canaries
+        earlier = canaries.get(trial.entry)
+        canaries.begin_trial(trial)
+        try:
+            yield
+        except (RegistryError, SandboxError):
+            registered = self.store.servers.find_current(trial.entry)
+            if registered != (bundle.version, bundle.compute_digest()):
+                canaries.withdraw_trial(trial, earlier, time.time())
+            raise
 
     def _build_trial(self, entry: Entry, bundle: Bundle) -> CanaryTrial:
         standing = self.store.standings.get(entry.name)

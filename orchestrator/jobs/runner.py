@@ -55,6 +55,7 @@ class JobRunner:
     patient: bool = False
     met: Callable[[Job], bool] = lambda job: False
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _closed: bool = False
 
     def create_job(self, kind: JobKind, request: Mapping[str, Any]) -> Job:
         """A queued job, which any process of the home may take. Raises what `check_request` does
@@ -122,6 +123,7 @@ class JobRunner:
 
     async def close(self) -> None:
         """Stop; what ran goes back into the queue with the process's other orphans."""
+        self._closed = True
         tasks = tuple(self._running.values())
         for task in tasks:
             task.cancel()
@@ -169,7 +171,9 @@ class JobRunner:
 
     def _forget_task(self, key: str, task: asyncio.Task[None]) -> None:
         self._running.pop(key, None)
-        if self.patient and not task.cancelled():
+        # One that ended just before `close` is told during it: what is claimed then would run, and
+        # fail, while the parts that it takes are closed.
+        if self.patient and not self._closed and not task.cancelled():
             # There is room for another, which may be this one again.
             self.start_queued()
 

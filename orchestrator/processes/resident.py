@@ -46,14 +46,19 @@ def hold_residence(home: Path) -> Iterator[bool]:
 
 
 def find_resident(home: Path) -> int | None:
-    """The process id of the resident process, also of one that is starting; None without one."""
+    """The process id of the resident process, also of one that is starting; None without one, and
+    where it is not known which process of this user and machine it is.
+    """
     if not _find_lock(home).exists():
         return None
     with try_lock_file(home / NAME) as free:
         if free:
             return None
         text = _find_lock(home).read_text()
-    return int(text) if text.isdigit() else None
+    # One that is just starting has the lock before it has written its number: until then the file
+    # names an earlier one, and that number may be anybody's by now. So may be the number of one in
+    # another container with this home.
+    return int(text) if text.isdigit() and _has_opened(text, _find_lock(home)) else None
 
 
 def start_resident(settings: Settings) -> subprocess.Popen[bytes] | None:
@@ -80,6 +85,17 @@ def stop_resident(home: Path) -> bool:
 
 def _find_lock(home: Path) -> Path:
     return home / f".{NAME}.lock"
+
+
+def _has_opened(process: str, path: Path) -> bool:
+    """Whether a process of this user has the file open, as proc(5) tells it."""
+    wanted = path.stat()
+    with suppress(OSError), os.scandir(f"/proc/{process}/fd") as found:
+        for each in found:
+            with suppress(OSError):
+                if os.path.samestat(os.stat(each.path), wanted):
+                    return True
+    return False
 
 
 def _may_start(settings: Settings) -> bool:

@@ -8,7 +8,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
+import structlog
+
 from registry.database.commits import CommitWait
+from registry.errors import RegistryError
 from registry.models import Freeze
 from registry.processes import SignalSnapshot
 from registry.store import Store
@@ -18,6 +21,8 @@ PERIOD_SECONDS = 0.015
 """How often it is asked whether the event loop took up a change, and whether to stop."""
 Judge = Callable[[Freeze], Freeze]
 """From a freeze's row to the state that counts: `orchestrator.approvals.freezing.FreezeWatch`."""
+
+log = structlog.get_logger()
 
 
 class Signals:
@@ -95,7 +100,14 @@ class Signals:
         applied = threading.Event()
 
         def on_loop() -> None:
-            self._apply_signals(signals)
+            seen = self._seen
+            try:
+                self._apply_signals(signals)
+            except RegistryError as error:
+                # Done again with the next change, which is heard all the same: a freeze that is not
+                # acknowledged would else hold this process for good.
+                self._seen = seen
+                log.error("a change cannot be taken up yet", reason=str(error))
             before, self._changed = self._changed, asyncio.Event()
             before.set()
             applied.set()
@@ -113,13 +125,13 @@ class Signals:
             self._kill_switch.engage()
         else:
             self._kill_switch.release()
-        if before is None or signals.freeze.epoch != before.freeze.epoch:
-            epoch = signals.freeze.epoch
-            self._store.processes.acknowledge_freeze(self._process, epoch, time.time())
         if before is None or signals.catalogue != before.catalogue:
             self._on_catalogue()
         if before is None or _select_work_signals(signals) != _select_work_signals(before):
             self._work.set()
+        if before is None or signals.freeze.epoch != before.freeze.epoch:
+            epoch = signals.freeze.epoch
+            self._store.processes.acknowledge_freeze(self._process, epoch, time.time())
 
 
 def _select_work_signals(signals: SignalSnapshot) -> tuple[int, int, bool]:

@@ -171,6 +171,20 @@ class CanaryTable(Repository):
             payload = {"version": trial.version, "previous": trial.previous}
             self._append_audit_row(connection, "trial.began", trial.entry, payload, trial.began)
 
+    def withdraw_trial(self, trial: CanaryTrial, earlier: CanaryTrial | None, now: float) -> None:
+        """Forget a trial whose version was not registered: the `earlier` one is the last again.
+        Nothing where another one has taken its place.
+        """
+        with self._database.write() as connection:
+            found = _find_trial(connection, trial.entry)
+            if found is None or (found.version, found.began) != (trial.version, trial.began):
+                return
+            connection.execute(delete(tables.trials).where(tables.trials.c.entry == trial.entry))
+            if earlier is not None:
+                connection.execute(insert(tables.trials), _build_trial_row(earlier))
+            payload = {"version": trial.version, "outcome": "not registered"}
+            self._append_audit_row(connection, "trial.ended", trial.entry, payload, now)
+
     def get(self, entry: str) -> CanaryTrial | None:
         """The last trial of a server's version, under way or ended."""
         with self._database.look() as connection:

@@ -144,8 +144,15 @@ def _iterate_places(home: Path, name: str) -> Iterator[Path]:
     place = get_server_directory(home, name)
     yield place
     yield from _find_leftovers(home, STAGING, name)
-    if (place / HISTORY).is_dir():
-        yield from sorted((place / HISTORY).glob("*"))
+    # While another version is installed, the earlier ones are moved aside, then into its history.
+    for retired in _find_leftovers(home, RETIRED, name):
+        yield retired
+        yield from _list_history(retired)
+    yield from _list_history(place)
+
+
+def _list_history(place: Path) -> list[Path]:
+    return sorted((place / HISTORY).glob("*"))
 
 
 def recover_installations(home: Path, entries: ServerTable) -> tuple[str, ...]:

@@ -185,9 +185,7 @@ class _TimeFiles:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             self._prune_files(wall)
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            # Created expired: the present time would be a pause or turn that nobody took.
-            os.utime(path, (wall, 0))
+            _create_expired(path, wall)
         flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
         descriptor = os.open(path, flags)
         try:
@@ -203,6 +201,23 @@ class _TimeFiles:
             if until < wall or (self.bounded and number < beyond):
                 with suppress(OSError):
                     os.unlink(self.directory / name)
+
+
+def _create_expired(path: Path, wall: float) -> None:
+    """Create a file that has expired: the present time would be a pause or turn that nobody took.
+
+    It gets its name last and only where that is free: another process may have created it
+    meanwhile, and its time would be taken away.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        os.utime(fresh, (wall, 0))
+        with suppress(FileExistsError):
+            os.link(fresh, path)
+    finally:
+        with suppress(OSError):
+            os.unlink(fresh)
 
 
 @lru_cache(MAX_FILES)

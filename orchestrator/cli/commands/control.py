@@ -142,31 +142,33 @@ async def _serve_control(
             listener = opened.enter_context(open_listener(host, port))
             address = _build_address(listener, host, token)
             write_address(settings.control, address)
+            process = generate_id()
+            # Until it is open: another one that starts while the database is busy would take an
+            # address that does not answer yet for a dead process's, and run beside this one.
+            store = opened.enter_context(Store.open(settings.database_url, process))
         print_text(f"control plane at {address.url}")
-        process = generate_id()
-        with Store.open(settings.database_url, process) as store:
-            now = time.time()
-            start = psutil.Process().create_time()
-            store.processes.register(Process(process, os.getpid(), start, "control", now, now))
-            try:
-                announcer = Announcer(
-                    store,
-                    open_vault(settings),
-                    OneTimeLinks(),
-                    settings.public_url or address.url,
-                    unlocked.targets,
-                    unlocked.deputy,
-                )
-                control = ControlPlane(
-                    settings,
-                    store,
-                    token,
-                    lambda: kill_instance(settings.instance),
-                    announcer=announcer,
-                )
-                await _run_server(control, announcer, process, listener, until_idle)
-            finally:
-                store.processes.remove(process)
+        now = time.time()
+        start = psutil.Process().create_time()
+        store.processes.register(Process(process, os.getpid(), start, "control", now, now))
+        try:
+            announcer = Announcer(
+                store,
+                open_vault(settings),
+                OneTimeLinks(),
+                settings.public_url or address.url,
+                unlocked.targets,
+                unlocked.deputy,
+            )
+            control = ControlPlane(
+                settings,
+                store,
+                token,
+                lambda: kill_instance(settings.instance),
+                announcer=announcer,
+            )
+            await _run_server(control, announcer, process, listener, until_idle)
+        finally:
+            store.processes.remove(process)
 
 
 def _build_address(listener: socket.socket, host: str, token: str) -> ControlAddress:

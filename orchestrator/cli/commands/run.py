@@ -15,6 +15,7 @@ import click
 
 from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.bundle_directory import DirectoryGrants, read_secrets, serve_directory
+from orchestrator.processes.termination import TERMINATED
 from orchestrator.settings import load_engine_settings
 from registry.errors import RegistryError
 from sandbox.bundle.model import NAME, Bundle, read_bundle
@@ -103,6 +104,8 @@ def run_command(
             # Loaded by name: a registered server needs the registry, a directory starts without.
             registered = importlib.import_module("orchestrator.frontends.single_server")
             asyncio.run(registered.serve_registered(server, engine, not no_control, account))
+    except asyncio.CancelledError:
+        raise SystemExit(TERMINATED) from None
     except (OrchestratorError, RegistryError, SandboxError) as error:
         raise click.ClickException(str(error)) from error
 

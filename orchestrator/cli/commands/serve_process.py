@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import signal
 import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from orchestrator.frontends.early import EarlyAnswers
 from orchestrator.frontends.stdio import serve_stdio
 from orchestrator.processes.control_client import ensure_control
 from orchestrator.processes.listening import open_listener
+from orchestrator.processes.termination import TERMINATED, cancel_at_sigterm, ignore_sigterm
 from orchestrator.settings import Settings, load_settings
 
 SWITCH_SECONDS = 0.0005
@@ -66,9 +66,7 @@ def _run_until_told(serving: Coroutine[Any, Any, None]) -> None:
     """Serve; SIGTERM ends it as the end of its input does, with every call recorded."""
 
     async def serve() -> None:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        loop.add_signal_handler(signal.SIGTERM, task.cancel)
+        cancel_at_sigterm()
         # Python's own would add its 5 ms to each call that comes while records are written.
         sys.setswitchinterval(SWITCH_SECONDS)
         await serving
@@ -76,14 +74,17 @@ def _run_until_told(serving: Coroutine[Any, Any, None]) -> None:
     try:
         run_coroutine(serve())
     except asyncio.CancelledError:
-        raise SystemExit(128 + signal.SIGTERM) from None
+        raise SystemExit(TERMINATED) from None
 
 
 async def _serve_stdio(settings: Settings, early: EarlyAnswers | None, with_control: bool) -> None:
     async with open_app(settings, "serve", patient=True) as app:
         if with_control:
             ensure_control(settings)
-        await serve_stdio(app, early)
+        try:
+            await serve_stdio(app, early)
+        finally:
+            ignore_sigterm()
 
 
 async def _serve_http(settings: Settings, place: ListenAddress, with_control: bool) -> None:

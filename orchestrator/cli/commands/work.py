@@ -63,9 +63,12 @@ async def _send_one(settings: Settings, approval: str, as_json: bool) -> None:
 async def _work_until_idle(settings: Settings, idle: float) -> None:
     async with open_app(settings, "work", patient=True) as app:
         worked = time.monotonic()
-        while time.monotonic() - worked < idle:
+        while True:
+            # Asked last before it ends: what came during the last wait was begun already.
             if _has_open_work(app):
                 worked = time.monotonic()
+            elif time.monotonic() - worked >= idle:
+                return
             await app.pulse.wait_for_work(1.0)
 
 

@@ -69,6 +69,7 @@ class CommandServer:
         self._here = describe_caller(os.environ)
         self._pool = ThreadPoolExecutor(MAX_AT_ONCE, "command")
         self._answering: dict[asyncio.Task[None], ThreadCalls] = {}
+        self._finished = False
 
     @property
     def idle_seconds(self) -> float:
@@ -82,7 +83,9 @@ class CommandServer:
         calls = ThreadCalls(asyncio.get_running_loop())
         try:
             check_peer(writer.get_extra_info("socket"), self._owner)
-            if len(self._answering) < MAX_AT_ONCE:
+            # One that was accepted just before the end is not greeted: it would take what comes of
+            # its call for unknown.
+            if len(self._answering) < MAX_AT_ONCE and not self._finished:
                 self._answering[task] = calls
                 await self._answer_request(reader, writer, calls)
                 self.used = time.monotonic()
@@ -101,6 +104,7 @@ class CommandServer:
             calls.cancel()
         if self._answering:
             await asyncio.wait(tuple(self._answering), timeout=END_SECONDS)
+        self._finished = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _answer_request(
@@ -124,7 +128,7 @@ class CommandServer:
 
     async def _takes(self, request: Request, calls: ThreadCalls) -> bool:
         """Whether it is answered here: by the code, and as the environment, of who asks."""
-        if not is_answerable(request.words) or request.caller != self._here:
+        if self._finished or not is_answerable(request.words) or request.caller != self._here:
             return False
         if calls.is_frozen or not (calls.is_open or SENDING.isdisjoint(request.words[:1])):
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from orchestrator.errors import UnknownTool
 from orchestrator.forging.edits import GONE_LOOKS, LOOKED_AT_ONCE, READ_AT_ONCE, EditWatcher
 from orchestrator.forging.order import ForgeResult
+from registry.database.files import lock_file
 from registry.errors import RowNotFound
 from registry.models import Entry, build_entry
 from registry.servers import files
@@ -205,6 +207,29 @@ def test_a_directory_that_is_gone_for_a_moment_changes_nothing(place: Place) -> 
         (place.home / "aside").rename(place.at("one"))
         place.look(1)
     assert place.state("one") == "active"
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_server_whose_next_version_is_being_put_in_place_is_not_archived(
+    place: Place, alive: bool
+) -> None:
+    place.put(server())
+    place.look()
+    newer = server(version=2)
+    under_way = place.home / "servers" / files.UNDER_WAY
+    staged = under_way / f"{files.STAGING}-one-{'a' * 16}"
+    with lock_file(place.home / "servers" / files.LOCK) if alive else nullcontext():
+        # Between the two renames: the one who installs it was killed there, or is still at it.
+        staged.mkdir()
+        write_bundle(newer, staged)
+        place.store.servers.publish(build_entry(newer, 2.0), now=2.0)
+        place.at("one").rename(under_way / f"{files.RETIRED}-one-{'b' * 16}")
+        place.look(GONE_LOOKS + 1)
+        assert place.state("one") == "active"
+        assert place.at("one").exists() is not alive
+    place.look(GONE_LOOKS + 1)
+    assert place.state("one") == "active"
+    assert read_bundle(place.at("one")) == newer
 
 
 def test_what_a_person_archived_stays_archived(place: Place) -> None:

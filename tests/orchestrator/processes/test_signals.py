@@ -10,6 +10,9 @@ from registry.models import Process
 from registry.store import Store
 from sandbox.killswitch import KillSwitch
 
+SECONDS = 10.0
+"""Only against hanging."""
+
 
 def follow(store: Store, changes: int, seconds: float) -> int:
     """How often a follower is woken that is busy whenever one of so many changes is noticed, until
@@ -40,3 +43,27 @@ def test_a_change_that_comes_while_its_follower_is_busy_is_not_missed(store: Sto
 
 def test_who_follows_for_no_time_looks_once(store: Store) -> None:
     assert follow(store, changes=3, seconds=0.0) == 1
+
+
+def test_who_could_not_acknowledge_a_freeze_hears_that_it_was_lifted(store: Store) -> None:
+    store.processes.register(Process("p1", 1, 1.0, "serve", 1.0, 1.0))
+
+    async def run() -> tuple[int, bool, bool]:
+        kill_switch = KillSwitch()
+        signals = Signals(store, kill_switch, "p1", lambda: None, lambda freeze: freeze)
+        with signals.watch_signals():
+            # Nothing of it can be stored any more; that it is frozen can be read.
+            store.processes.remove("p1")
+            async with asyncio.timeout(SECONDS):
+                store.processes.freeze(time.time(), "test")
+                while not kill_switch.engaged:
+                    await signals.wait_for_change()
+                was_engaged = kill_switch.engaged
+                store.processes.register(Process("p1", 1, 1.0, "serve", 1.0, 1.0))
+                store.processes.unfreeze(time.time(), "test", lambda body: "signed")
+                while kill_switch.engaged:
+                    await signals.wait_for_change()
+            (process,) = store.processes.find()
+            return process.acknowledged_epoch, was_engaged, kill_switch.engaged
+
+    assert asyncio.run(run()) == (1, True, False)

@@ -222,6 +222,32 @@ def test_a_kill_at_any_step_of_installing_is_settled_at_the_next_start(
     assert step > 20
 
 
+def test_every_version_can_be_loaded_at_any_step_of_installing_another(tmp_path: Path) -> None:
+    home, saved = tmp_path / "home", tmp_path / "saved"
+    home.mkdir()
+    path = home / "registry.db"
+    with Store.open(path) as store:
+        for version in (1, 2):
+            put(home, store, bundle(version=version))
+
+    def upgrade() -> None:
+        with Store.open(path) as store:
+            put(home, store, bundle(version=3))
+
+    for step in range(400):
+        shutil.copytree(home, saved)
+        finished = survives_kill_at(step, upgrade)
+        # As another process finds it just then, which recovers nothing.
+        with Store.open(path) as store:
+            for each in store.servers.find_versions("dns"):
+                assert load_bundle(home, "dns", each.digest).version == each.version
+        if finished:
+            break
+        shutil.rmtree(home)
+        saved.rename(home)
+    assert step > 20
+
+
 def test_processes_that_install_and_recover_at_once_end_consistent(home: Path) -> None:
     path = home / "registry.db"
     with Store.open(path):

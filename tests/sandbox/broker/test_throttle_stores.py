@@ -7,8 +7,10 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -98,6 +100,23 @@ def test_a_directory_that_cannot_be_used_holds_no_other_process(tmp_path: Path) 
     pause(store, API, WALL + 30)
     assert until(another(tmp_path), API, WALL) == 0.0
     assert until(store, API, WALL) == WALL + 30
+
+
+def test_a_pause_holds_that_another_process_begins_at_the_same_moment(tmp_path: Path) -> None:
+    first, second = another(tmp_path), another(tmp_path)
+    waiting = [first]
+
+    def on_audit(name: str, arguments: tuple[Any, ...]) -> None:
+        # As the second is about to create the file that both found missing.
+        if name == "open" and str(tmp_path) in str(arguments[0]) and arguments[2] & os.O_CREAT:
+            while waiting:
+                pause(waiting.pop(), API, WALL + 30)
+
+    sys.addaudithook(on_audit)
+    pause(second, API, WALL + 5)
+    assert waiting == []
+    assert until(another(tmp_path), API, WALL) == pytest.approx(WALL + 30, abs=0.001)
+    assert len(list((tmp_path / "pauses").iterdir())) == 1
 
 
 def test_the_files_are_bounded_and_those_that_end_first_go(tmp_path: Path) -> None:

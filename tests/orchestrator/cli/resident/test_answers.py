@@ -6,12 +6,14 @@ import asyncio
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from orchestrator.calling import open_caller
 from orchestrator.calls import Call
 from orchestrator.cli.commands.call import MadeCall
 from orchestrator.cli.main import COMMANDS, CommandGroup, toolwright
@@ -32,7 +34,7 @@ from orchestrator.cli.resident.protocol import (
     write_request,
 )
 from orchestrator.cli.resident.server import CommandServer, open_listener, wait_for_end
-from orchestrator.processes.resident import find_resident, start_resident
+from orchestrator.processes.resident import NAME, find_resident, start_resident
 from orchestrator.settings import Settings
 from registry.models import Approval
 from registry.store import Store
@@ -243,6 +245,33 @@ def test_it_ends_when_idle_and_with_its_socket(settings: Settings) -> None:
         asyncio.run(wait(0.0, gone=False))
         assert (settings.home / SOCKET).exists()
         asyncio.run(wait(math.inf, gone=True))
+
+
+def test_a_call_that_comes_as_it_ends_is_left_to_the_command(
+    settings: Settings,
+    waiting: Approval,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("TOOLWRIGHT_HOME", str(settings.home))
+
+    async def run() -> int | None:
+        server = CommandServer(os.getuid(), CodeState(str(settings.home)), lambda: None)
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            # It was idle for long enough when this connection was accepted and not yet looked at.
+            await server.finish()
+            await server.answer(reader, writer)
+
+        with open_listener(settings.home, os.getuid()) as listener:
+            async with (
+                open_caller(replace(settings, engine="wasm", spares=0), NAME) as server.caller,
+                await asyncio.start_unix_server(answer, sock=listener),
+            ):
+                return await asyncio.to_thread(ask, "call dns.list_zones")
+
+    assert asyncio.run(run()) is None
+    assert capsys.readouterr().out == ""
 
 
 def test_uninstalling_ends_the_resident_process_of_the_home(
