@@ -30,7 +30,7 @@ from orchestrator.chores import (
     take_up_work,
     watch_descriptions,
 )
-from orchestrator.context import ENDING, Context, open_context, register_process
+from orchestrator.context import Context, open_context
 from orchestrator.forging.authors.authors import Authors
 from orchestrator.forging.briefing import Briefing
 from orchestrator.forging.contact.services import DirectorySettings, ServiceFinder
@@ -60,6 +60,7 @@ from orchestrator.jobs.runner import KNOWN_FAILURES, JobRunner
 from orchestrator.jobs.submissions import Submissions
 from orchestrator.processes.garbage import collect_rarely
 from orchestrator.processes.kill import keep_reserve
+from orchestrator.processes.liveness import ENDING, register_process
 from orchestrator.processes.memory import limit_arenas
 from orchestrator.processes.signals import Signals
 from orchestrator.processes.watchdog import LoopWatchdog

@@ -12,7 +12,7 @@ from functools import partial
 import structlog
 
 from orchestrator.approvals.signing_key import sign_audit
-from orchestrator.context import Context, open_context, register_process
+from orchestrator.context import Context, open_context
 from orchestrator.gateway.admission import Admission
 from orchestrator.gateway.approved_writes import ApprovalRequester
 from orchestrator.gateway.audit_writer import CallWriter
@@ -26,6 +26,7 @@ from orchestrator.gateway.sealed_arguments import SealedArguments
 from orchestrator.gateway.sessions import ReadSessions
 from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
 from orchestrator.healing.monitor import Healing
+from orchestrator.processes.liveness import register_process
 from orchestrator.recovery import clean_up_dead
 from orchestrator.settings import Settings
 from registry.calls.record_process import RecordOffload

@@ -4,13 +4,10 @@ network.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-
-import psutil
 
 from orchestrator.approvals.freezing import FreezeWatch
 from orchestrator.approvals.grants import Grants
@@ -18,10 +15,10 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.gateway.audit_writer import AuditWriter
 from orchestrator.gateway.catalog import Catalog
+from orchestrator.processes.liveness import register_process
 from orchestrator.processes.signals import Signals
 from orchestrator.settings import Settings
-from registry.models import Process, generate_id
-from registry.processes import ProcessTable
+from registry.models import generate_id
 from registry.secrets.vault import Vault, open_vault
 from registry.servers.bundles import Bundles
 from registry.store import Store
@@ -107,17 +104,6 @@ async def open_context(settings: Settings) -> AsyncIterator[Context]:
             Throttle(store=FileStore(settings.home)),
             footnotes,
         )
-
-
-ENDING = "ending"
-"""The kind of a process that takes up nothing any more and may still have something to stop."""
-
-
-def register_process(processes: ProcessTable, process: str, kind: str) -> None:
-    """Say among the processes of the installation what this one is."""
-    now = time.time()
-    start = psutil.Process().create_time()
-    processes.register(Process(process, os.getpid(), start, kind, now, now))
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import closing, suppress
 
-from orchestrator.processes.kill import is_alive
+from orchestrator.processes.liveness import is_alive
 from registry.processes import ProcessTable
 from registry.servers.bundles import Bundles
 from registry.store import Store

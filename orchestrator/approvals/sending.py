@@ -16,7 +16,7 @@ from typing import Any
 
 from orchestrator.approvals.text import escape_line
 from orchestrator.processes.control_client import spawn_command
-from orchestrator.processes.kill import is_alive
+from orchestrator.processes.liveness import is_alive
 from orchestrator.settings import Settings
 from registry.approvals.approvals import ApprovalTable
 from registry.models import Approval, Freeze

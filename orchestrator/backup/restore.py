@@ -23,7 +23,7 @@ from orchestrator.approvals.signing_key import build_authority
 from orchestrator.backup.sealed_vault import open_restored_vault
 from orchestrator.backup.taken_back import TakenBack, find_taken_back, keep_taken_back
 from orchestrator.errors import RestoreRefused
-from orchestrator.processes.kill import is_alive
+from orchestrator.processes.liveness import is_alive
 from orchestrator.processes.resident import stop_resident
 from orchestrator.settings import Settings
 from registry.audit.heads import HeadSigner

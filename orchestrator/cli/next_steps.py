@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from orchestrator.approvals.sending import build_send_command
 from orchestrator.cli.terminal import print_text
 from orchestrator.processes.control_client import find_control
-from orchestrator.processes.kill import is_alive
+from orchestrator.processes.liveness import is_alive
 from orchestrator.settings import Settings
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.jobs import awaits_answer

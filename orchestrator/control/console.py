@@ -25,7 +25,7 @@ from orchestrator.control.runs import iterate_steps
 from orchestrator.control.texts import cut_text
 from orchestrator.job_requests import check_request
 from orchestrator.processes.control_client import spawn_command
-from orchestrator.processes.kill import is_alive
+from orchestrator.processes.liveness import is_alive
 from orchestrator.settings import Settings
 from orchestrator.views import encode_job
 from registry.errors import RowNotFound

@@ -48,6 +48,7 @@ WORDS: Mapping[str, str] = {
     "quarantined": "stopped",
     "experimental": "on trial",
     "resident": "in the background",
+    "ending": "takes up nothing more",
     "serve": "for a client",
     "work": "does jobs",
     "control": "this page",

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
+from orchestrator.processes.liveness import is_alive
 from registry.errors import DatabaseUnusable
 from registry.models import Process
 from registry.processes import ProcessTable
@@ -149,21 +148,6 @@ def _store_freeze(processes: ProcessTable, reserve: Path, by: str, reason: str, 
     except DatabaseUnusable:
         reserve.unlink(missing_ok=True)
         return processes.freeze(now, by, reason)
-
-
-def is_alive(process: Process) -> bool:
-    """Whether the process still runs; its start time distinguishes it from a reused pid.
-
-    A zombie counts as dead.
-    """
-    try:
-        found = psutil.Process(process.pid)
-        same = abs(found.create_time() - process.start_time) < 1.0
-        return same and found.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-    except psutil.AccessDenied:
-        return True
 
 
 def _wait_for_silent(

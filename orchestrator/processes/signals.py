@@ -90,11 +90,19 @@ class Signals:
             yield
 
     def _poll_database(self, commits: CommitWait, version: int) -> None:
+        told = ""
         while commits.wait():
-            current = self._store.signals.read_data_version()
-            if current != version:
-                version = current
-                self._notify_loop(self._store.signals.read_signals())
+            try:
+                current = self._store.signals.read_data_version()
+                if current != version:
+                    self._notify_loop(self._store.signals.read_signals())
+                    version = current
+                told = ""
+            except RegistryError as error:
+                # Asked again at the next turn: who hears nothing hears of no freeze either.
+                before, told = told, str(error)
+                if told != before:
+                    log.error("what changed cannot be read yet", reason=told)
 
     def _notify_loop(self, signals: SignalSnapshot) -> None:
         applied = threading.Event()

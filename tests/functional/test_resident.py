@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from orchestrator.cli.resident.client import ENDED
-from orchestrator.processes.kill import is_alive
+from orchestrator.processes.liveness import is_alive
 from orchestrator.processes.resident import find_resident, stop_resident
 from tests.functional.home import Home, until
 from tests.world.harbour import SLOW_SECONDS, HarbourApi, cut, slow_reports

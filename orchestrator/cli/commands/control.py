@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-import psutil
 import uvicorn
 from starlette.applications import Starlette
 
@@ -44,11 +43,12 @@ from orchestrator.processes.control_client import (
     post_to_control,
     stop_control,
 )
-from orchestrator.processes.kill import PASSIVE, is_alive
+from orchestrator.processes.kill import PASSIVE
 from orchestrator.processes.listening import open_listener
+from orchestrator.processes.liveness import is_alive, register_process
 from orchestrator.settings import Settings, load_settings
 from registry.database.files import lock_file
-from registry.models import Process, generate_id
+from registry.models import generate_id
 from registry.secrets.signing import Signer
 from registry.secrets.vault import open_vault
 from registry.store import Store
@@ -147,9 +147,7 @@ async def _serve_control(
             # address that does not answer yet for a dead process's, and run beside this one.
             store = opened.enter_context(Store.open(settings.database_url, process))
         print_text(f"control plane at {address.url}")
-        now = time.time()
-        start = psutil.Process().create_time()
-        store.processes.register(Process(process, os.getpid(), start, "control", now, now))
+        register_process(store.processes, process, "control")
         try:
             announcer = Announcer(
                 store,

@@ -20,7 +20,7 @@ from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.terminal import FAILED, json_option, print_json, print_table, report_errors
 from orchestrator.forging.authors.budget import DAY_SECONDS
 from orchestrator.gateway.brokers import SOURCES
-from orchestrator.processes.kill import is_alive
+from orchestrator.processes.liveness import is_alive
 from orchestrator.processes.resident import find_resident
 from orchestrator.settings import KEY, OPENAI, Settings, describe_kept_engine, load_settings
 from registry.approvals.approvals import ApprovalTable

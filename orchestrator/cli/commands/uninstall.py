@@ -28,7 +28,7 @@ from orchestrator.cli.terminal import (
 from orchestrator.errors import HomeForeign, HomeInUse, OrchestratorError
 from orchestrator.forging.thirdparty import remove_built_image
 from orchestrator.processes.control_client import stop_control
-from orchestrator.processes.kill import is_alive
+from orchestrator.processes.liveness import is_alive
 from orchestrator.processes.resident import stop_resident
 from orchestrator.settings import Settings, load_settings
 from registry.servers.bundles import Bundles

@@ -8,7 +8,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from orchestrator.approvals.grants import Grants, open_grants
@@ -28,6 +27,7 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.control.page import render_panels
 from orchestrator.errors import OrchestratorError
+from orchestrator.processes.liveness import read_start_time
 from orchestrator.settings import Settings
 from registry.models import Job, Process
 from registry.needs import (
@@ -237,7 +237,7 @@ def test_a_job_that_is_resumed_needs_nothing_any_more(store: Store) -> None:
 def test_the_page_shows_it_as_text_and_allows_it_with_the_pin_alone(
     plane: Plane, store: Store, consents: Grants
 ) -> None:
-    started = psutil.Process().create_time()
+    started = read_start_time(os.getpid())
     store.processes.register(Process("w", os.getpid(), started, "serve", 0.0, 0.0))
     waiting = parked(store, suite_need(("<b>test</b>",), "def test(): ..."))
     html = render_panels(store)["waiting"]

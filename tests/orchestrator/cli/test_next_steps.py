@@ -7,13 +7,13 @@ import os
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 from click.testing import CliRunner, Result
 
 from orchestrator.cli.clients.clients import CLIENTS, describe_machine
 from orchestrator.cli.main import COMMANDS, toolwright
 from orchestrator.cli.next_steps import HomeState, choose_next_commands
+from orchestrator.processes.liveness import read_start_time
 from orchestrator.settings import Settings, load_settings
 from registry.models import Approval, Process
 from registry.store import Store
@@ -105,11 +105,11 @@ def test_nothing_is_removed_without_a_yes_from_a_foreign_directory_or_while_in_u
     told = run(settings, "uninstall", "--yes", **person, TOOLWRIGHT_HOME=str(foreign))
     assert (told.exit_code, "is no home of Toolwright" in told.stderr) == (1, True)
     assert (foreign / "letter").exists()
-    parent, now = psutil.Process(os.getppid()), time.time()
-    used = Process("client", parent.pid, parent.create_time(), "serve", now, now)
+    parent, now = os.getppid(), time.time()
+    used = Process("client", parent, read_start_time(parent), "serve", now, now)
     store.processes.register(used)
     told = run(settings, "uninstall", "--yes", **person)
-    assert (told.exit_code, f"serve (process {parent.pid})" in told.stderr) == (1, True)
+    assert (told.exit_code, f"serve (process {parent})" in told.stderr) == (1, True)
     assert settings.home.exists()
 
 

@@ -6,11 +6,11 @@ import os
 import time
 from typing import Any
 
-import psutil
 import pytest
 
 from orchestrator.control.page import render_panels
 from orchestrator.control.rooms.place import Place
+from orchestrator.processes.liveness import read_start_time
 from orchestrator.tasks.model import Question
 from registry.models import Process
 from registry.needs import AnswerNeed
@@ -30,7 +30,7 @@ from tests.orchestrator.plane import log_in as log_in_without_browser
 @pytest.fixture(autouse=True)
 def worker(store: Store) -> None:
     """Somebody who runs queued jobs is alive, so that no process is started."""
-    start = psutil.Process().create_time()
+    start = read_start_time(os.getpid())
     store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
 
 

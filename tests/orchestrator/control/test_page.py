@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from orchestrator.processes.liveness import read_start_time
 from orchestrator.settings import Settings
 from registry.approvals.rules import ApprovalRule, Condition
 from registry.models import Approval, Invocation, Process
@@ -250,7 +250,7 @@ def test_what_is_always_allowed_is_shown_and_revoked(
 
 
 def test_a_task_is_sent_watched_and_its_end_shown(page: Page, store: Store) -> None:
-    start = psutil.Process().create_time()
+    start = read_start_time(os.getpid())
     store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
     enter(page, "/rooms/ask")
     page.get_by_label("What is to be done?").fill("list the zones")
@@ -342,7 +342,7 @@ def test_a_place_on_the_page_is_not_taken_for_the_key(page: Page) -> None:
 def test_what_is_typed_and_where_stays_while_a_part_is_shown_anew_and_is_answered_by_keyboard(
     page: Page, store: Store
 ) -> None:
-    start = psutil.Process().create_time()
+    start = read_start_time(os.getpid())
     store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
     ask_question(store, MISSING)
     enter(page, "/rooms/ask")

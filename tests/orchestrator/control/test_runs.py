@@ -10,7 +10,6 @@ from dataclasses import replace
 from html import unescape
 from typing import Any
 
-import psutil
 import pytest
 
 from orchestrator.control.answering import show_question
@@ -20,6 +19,7 @@ from orchestrator.control.page import render_panels
 from orchestrator.control.rendering import ENVIRONMENT
 from orchestrator.control.rooms.place import Place
 from orchestrator.control.runs import CANCELLED, MAX_RUNS, NOT_DONE, THE_REST, UNANSWERED
+from orchestrator.processes.liveness import read_start_time
 from orchestrator.tasks.run.questions import (
     build_missing,
     build_need,
@@ -150,7 +150,7 @@ def test_long_answers_and_many_runs_are_cut(store: Store) -> None:
 def test_a_run_is_done_again_as_a_new_one_without_what_only_its_terminal_could_allow(
     plane: Plane, store: Store
 ) -> None:
-    start = psutil.Process().create_time()
+    start = read_start_time(os.getpid())
     store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
     shown(store, run())
     answer = plane.ask("POST", "/jobs/j1/again", json={})
@@ -169,7 +169,7 @@ def test_a_run_is_done_again_as_a_new_one_without_what_only_its_terminal_could_a
 def test_a_run_of_one_call_is_done_again_with_the_tool_that_it_chose(
     plane: Plane, store: Store
 ) -> None:
-    start = psutil.Process().create_time()
+    start = read_start_time(os.getpid())
     store.processes.register(Process("w", os.getpid(), start, "serve", 0.0, time.time()))
     store.servers.publish(entry("dns", 1, tool("list_zones")), REPORTS, now=1.0)
     shown(store, run(), run("j2", {**CALLED, "steps": [STEP, STEP]}))

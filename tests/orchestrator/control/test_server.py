@@ -8,7 +8,6 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 import httpx
-import psutil
 import pytest
 
 from orchestrator.approvals.text import hash_approval
@@ -16,6 +15,7 @@ from orchestrator.control.access import COOKIE
 from orchestrator.control.logins import Logins
 from orchestrator.control.middleware import MAX_BODY
 from orchestrator.control.page import PANELS
+from orchestrator.processes.liveness import read_start_time
 from orchestrator.views import MAX_SHOWN_BODY
 from registry.audit.search import AuditQuery
 from registry.models import Approval, Process
@@ -364,7 +364,7 @@ def test_metrics_are_for_who_has_the_token(plane: Plane, waiting: Approval) -> N
 
 
 def _started() -> float:
-    return psutil.Process().create_time()
+    return read_start_time(os.getpid())
 
 
 def test_an_approval_can_bring_a_rule_which_is_listed_and_revoked_without_a_pin(

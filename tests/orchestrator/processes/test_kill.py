@@ -13,16 +13,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
 from orchestrator.processes.kill import (
     KilledSandboxes,
     KillReport,
     freeze_everything,
-    is_alive,
     kill_until_gone,
 )
+from orchestrator.processes.liveness import is_alive, read_start_time
 from orchestrator.settings import Settings, load_settings
 from registry.models import Process, generate_id
 from registry.store import Store
@@ -43,7 +42,7 @@ def start(store: Store) -> Iterator[Start]:
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         children.append(child)
         now = time.time()
-        start_time = psutil.Process(child.pid).create_time() + born
+        start_time = read_start_time(child.pid) + born
         process = Process(generate_id(), child.pid, start_time, kind, now, now)
         store.processes.register(process)
         return child, process

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
+from contextlib import closing
+
+from structlog.testing import capture_logs
 
 from orchestrator.processes.signals import Signals
 from registry.models import Process
 from registry.store import Store
 from sandbox.killswitch import KillSwitch
 
-SECONDS = 10.0
+SECONDS = 600.0
 """Only against hanging."""
 
 
@@ -67,3 +71,24 @@ def test_who_could_not_acknowledge_a_freeze_hears_that_it_was_lifted(store: Stor
             return process.acknowledged_epoch, was_engaged, kill_switch.engaged
 
     assert asyncio.run(run()) == (1, True, False)
+
+
+def test_who_could_not_read_what_changed_hears_of_the_next_freeze(store: Store) -> None:
+    store.processes.register(Process("p1", 1, 1.0, "serve", 1.0, 1.0))
+
+    async def run(shell: sqlite3.Connection) -> bool:
+        kill_switch = KillSwitch()
+        signals = Signals(store, kill_switch, "p1", lambda: None, lambda freeze: freeze)
+        with capture_logs() as said, signals.watch_signals():
+            shell.execute("ALTER TABLE freeze RENAME TO moved")
+            async with asyncio.timeout(SECONDS):
+                while not said:
+                    await asyncio.sleep(0)
+                shell.execute("ALTER TABLE moved RENAME TO freeze")
+                store.processes.freeze(time.time(), "test")
+                while not kill_switch.engaged:
+                    await signals.wait_for_change()
+        return [each["event"] for each in said] == ["what changed cannot be read yet"]
+
+    with closing(sqlite3.connect(store.path, isolation_level=None, timeout=60)) as shell:
+        assert asyncio.run(run(shell))
