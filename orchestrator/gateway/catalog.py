@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -38,11 +39,21 @@ class RegisteredServer:
     )
 
 
+class _LoadPath(threading.local):
+    """The servers that this thread is at loading: each calls tools of the next."""
+
+    def __init__(self) -> None:
+        self.servers: set[str] = set()
+
+
 class Catalog:
+    """Servers by name. In any thread: tasks look servers up beside the event loop."""
+
     def __init__(self, store: Store, shelf: Bundles, signed_policy: SignedPolicy) -> None:
         self._store, self._shelf, self._signed_policy = store, shelf, signed_policy
         self._members: dict[str, RegisteredServer] = {}
-        self._loading: set[str] = set()
+        """Replaced when the catalogue changes, so that what was begun before is not kept after."""
+        self._loading = _LoadPath()
 
     def find_server(self, server: str, tool: str) -> RegisteredServer:
         """The server that has this tool. Raises UnknownTool, BundleInvalid."""
@@ -64,13 +75,14 @@ class Catalog:
 
     def update_standing(self, server: str, standing: Standing) -> None:
         """Take over what recording a call said of its server."""
-        member = self._members.get(server)
+        members = self._members
+        member = members.get(server)
         if member:
-            self._members[server] = replace(member, standing=standing)
+            members[server] = replace(member, standing=standing)
 
     def forget_servers(self) -> None:
         """The catalogue changed: load anew what is asked for."""
-        self._members.clear()
+        self._members = {}
 
     def is_on_trial(self, server: str) -> bool:
         """Whether the server's version, as it is called here, is on trial."""
@@ -99,16 +111,19 @@ class Catalog:
             return self._signed_policy.check_entry(self._store.servers.get(server))
 
     def _load_server(self, server: str) -> RegisteredServer:
+        members, path = self._members, self._loading.servers
         entry = self._load_entry(server)
         bundle = self._signed_policy.classify_bundle(self._shelf.load_bundle(entry))
-        if server not in self._loading:  # Those that call each other in a circle do not run.
-            self._loading.add(server)
+        is_whole = server not in path  # Those that call each other in a circle do not run.
+        if is_whole:
+            path.add(server)
             try:
                 bundle = raise_classes(bundle, self.find_tool)
             finally:
-                self._loading.discard(server)
+                path.discard(server)
         tools = {tool.name: tool for tool in bundle.tools}
         standing = self._store.standings.get(server)
         member = RegisteredServer(entry, bundle, standing, tools, self._load_earlier(entry))
-        self._members[server] = member
+        if is_whole:
+            members[server] = member
         return member
