@@ -114,9 +114,10 @@ class ReadSessions:
     async def close_idle(self) -> None:
         """Close what nobody has used for `idle_seconds`."""
         limit = time.monotonic() - self.idle_seconds
-        for key, warm in tuple(self._warm.items()):
-            if not warm.busy and warm.used < limit:
-                del self._warm[key]
+        for place, warm in tuple(self._warm.items()):
+            # Another one may have its place since the one before was closed.
+            if not warm.busy and warm.used < limit and self._warm.get(place) is warm:
+                del self._warm[place]
                 await warm.stack.aclose()
 
     async def close(self) -> None:

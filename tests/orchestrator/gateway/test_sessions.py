@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 
+import pytest
+
 from orchestrator.gateway.sessions import HeldGrants, ReadSessions, WarmSession
 from sandbox.broker.broker import Broker
 from sandbox.broker.cassette import Cassette
@@ -39,6 +41,8 @@ class Opener:
         self.ready = asyncio.Event()
         """Until then, nothing that is opened is open."""
         self.ready.set()
+        self.slow, self.over = "", asyncio.Event()
+        """The server whose sessions are closed only then."""
 
     @asynccontextmanager
     async def open(
@@ -50,6 +54,8 @@ class Opener:
         await self.ready.wait()
         self.open_sessions.append(session)
         yield session
+        if bundle.name == self.slow:
+            await self.over.wait()
         self.open_sessions.remove(session)
 
 
@@ -100,16 +106,6 @@ def get_account(lent: WarmSession) -> str:
     assert isinstance(lent.session.broker, AccountBroker)
     return lent.session.broker.account
 
-    async def open_ahead(self, *servers: str) -> None:
-        for name in servers:
-            self.sessions.open_ahead(replace(SAMPLE, name=name))
-            for _ in range(5):
-                await asyncio.sleep(0)
-
-    @property
-    def servers(self) -> list[str]:
-        return [session.bundle.name for session in self.opener.open_sessions]
-
 
 SAMPLE = bundle("", "one", pure=True)
 
@@ -124,6 +120,29 @@ def test_a_session_is_lent_again_and_closed_once_nobody_has_it() -> None:
         assert lending.sessions.count == 1
         second.give_back()
         await lending.sessions.close_idle()
+        assert lending.opener.open_sessions == []
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_one_that_took_the_place_of_an_idle_one_meanwhile_stays(comes: bool) -> None:
+    """The second of two idle ones is closed, for a call that comes or not, while the first is."""
+
+    async def work() -> None:
+        lending = Lending()
+        one, two = [replace(SAMPLE, name=name) for name in ("one", "two")]
+        for each in one, two:
+            (await lending.sessions.lend_session(each)).give_back()
+        lending.opener.slow = "one"
+        chore = asyncio.create_task(lending.sessions.close_idle())
+        await asyncio.sleep(0)
+        await lending.sessions.drop_sessions("two")
+        lent = [(await lending.sessions.lend_session(two)).session] if comes else []
+        lending.opener.over.set()
+        await chore
+        assert lending.opener.open_sessions == lent
+        await lending.sessions.close()
         assert lending.opener.open_sessions == []
 
     asyncio.run(work())
