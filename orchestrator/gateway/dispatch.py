@@ -28,7 +28,7 @@ from orchestrator.gateway.secret_arguments import (
 )
 from registry.approvals.approvals import MAX_NESTING
 from registry.approvals.decisions import find_broken_term
-from registry.errors import KeyUnusable, VaultDamaged
+from registry.errors import KeyUnusable, NotCallable, VaultDamaged
 from registry.health.causes import find_cause
 from registry.models import Approval, Invocation, Job, generate_id
 from registry.servers.quarantine import explain_quarantine
@@ -37,7 +37,7 @@ from registry.trust import is_rate_limit
 from sandbox.broker.broker import Broker
 from sandbox.bundle.apispec import Access
 from sandbox.bundle.model import Bundle
-from sandbox.errors import BundleInvalid
+from sandbox.errors import BundleInvalid, Frozen
 from sandbox.killswitch import KillSwitch
 from sandbox.session.interface import Outcome
 from sandbox.session.recording import CallLog
@@ -174,7 +174,11 @@ class Dispatch:
         begun = self.recorder.begin_call(generate_id(), call, entry, access)
         invocation = replace(begun, approval=approval.id)
         release = Release(digest_request(whole.wire), approval.steps)
-        return await self._call_write(invocation, call, member, release)
+        try:
+            return await self._call_write(invocation, call, member, release)
+        except (Frozen, NotCallable) as error:
+            # The intent was not stored: nothing was sent, and nobody else takes the claim up.
+            return self._refuse_approval(approval, call, str(error))
 
     def _refuse_approval(self, approval: Approval, call: Call, reason: str) -> RefusedCall:
         self.store.approvals.store_outcome(

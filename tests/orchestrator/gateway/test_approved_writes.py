@@ -1,0 +1,67 @@
+"""An approved write that this process has claimed ends in a state that says what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.approvals.decide import Decision, decide_with_pin
+from orchestrator.approvals.signed_policy import SignedPolicy
+from orchestrator.approvals.signing_key import build_authority
+from orchestrator.calling import open_caller
+from orchestrator.calls import Reply
+from orchestrator.gateway.approved_writes import ApprovedWrites
+from orchestrator.settings import Settings
+from registry.models import Approval, build_entry
+from registry.servers.bundles import Bundles
+from registry.store import Store
+from tests.orchestrator.conftest import PIN
+from tests.registry.samples import REPORTS, approval, bundle
+
+
+def _freeze(store: Store) -> None:
+    store.processes.freeze(time.time(), "test", "it is enough")
+
+
+def _quarantine(store: Store) -> None:
+    store.servers.set_state("dns", "quarantined", time.time(), "test", "it looks wrong")
+
+
+@pytest.mark.parametrize(
+    ("stop", "why"), [(_freeze, "frozen"), (_quarantine, "quarantined")], ids=["freeze", "state"]
+)
+def test_one_that_is_stopped_between_its_claim_and_its_intent_has_failed(
+    settings: Settings, store: Store, stop: Callable[[Store], None], why: str
+) -> None:
+    made, now = bundle(), time.time()
+    made = replace(made, tools=(replace(made.tools[0], name="create_zone", access="write"),))
+    shelf = Bundles(settings.home, store.servers)
+    shelf.publish_bundle(made, build_entry(made, now), REPORTS, None)
+    asked = replace(approval(), created=now, expires=now + 3600)
+    store.approvals.add_pending(asked)
+    decision = Decision(asked.id, True, PIN, "test", "", asked.wire_digest)
+    assert not decide_with_pin(settings, store, decision, now).refused
+
+    async def work() -> None:
+        async with open_caller(settings, "call") as caller:
+            # What the process has loaded is what it judges by, until it hears of a change.
+            caller.roster.get_server("dns")
+
+            async def send(claimed: Approval) -> Reply:
+                stop(store)
+                return await caller.dispatch.carry_out_approval(claimed)
+
+            policy = SignedPolicy(store, build_authority(settings))
+            process = caller.dispatch.process
+            assert await ApprovedWrites(store.approvals, send, policy, process).carry_out_one(
+                asked.id
+            )
+
+    asyncio.run(work())
+    ended = store.approvals.get(asked.id)
+    assert ended.state == "failed"
+    assert why in ended.outcome["error"]
