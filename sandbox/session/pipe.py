@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -50,6 +51,10 @@ MAX_NOTICE = 256 * 1024
 stray. A request carries a body of 8 MiB at most, which may be base64.
 """
 MAX_REQUEST = 16 * 1024 * 1024
+MAX_LATE = 32
+"""Cancelled calls, the latest, whose answers may still come: one that is under way when its call is
+cancelled does, and a server need not take heed of that (MCP 2025-11-25, cancellation).
+"""
 SERVER_FULL = (
     "the calls of this server hold as much as one server's may. Call again when others have ended, "
     "or ask for less at once."
@@ -100,6 +105,8 @@ class PipeSession:
         self._pipe = pipe
         self._ids = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[Message]] = {}
+        self._given_up: deque[str] = deque(maxlen=MAX_LATE)
+        """The ids of requests that were cancelled before their answer came."""
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._memory = ByteBudget(2 * limits.call_bytes, SERVER_FULL, broker.memory)
         """What is held of all its calls."""
@@ -232,6 +239,9 @@ class PipeSession:
             self.end(SessionBroken(f"{what} did not answer in time"))
             raise CallTimedOut(what, patience) from error
         except asyncio.CancelledError:
+            # Where it was answered in the meantime, no other answer is owed.
+            if identity in self._waiting:
+                self._given_up.append(identity)
             self._cancel_request(identity)
             raise
         finally:
@@ -318,11 +328,10 @@ class PipeSession:
 
     def _settle_request(self, identity: str, answer: Message) -> None:
         """Give a waiting request its answer; what nobody waits for is a stray."""
-        future = self._waiting.get(identity)
+        future = self._waiting.pop(identity, None)
         if future is None or future.done():
-            self._count_stray()
+            self._drop_answer(identity, future)
         else:
-            del self._waiting[identity]
             self._lines.note_answer()
             tape = self.tapes.get(identity)
             try:
@@ -332,6 +341,15 @@ class PipeSession:
                 future.set_exception(error)
             else:
                 future.set_result(answer)
+
+    def _drop_answer(self, identity: str, future: asyncio.Future[Message] | None) -> None:
+        """Take an answer that nobody waits for any more: the one to a request that was cancelled is
+        no stray.
+        """
+        if identity in self._given_up:
+            self._given_up.remove(identity)
+        elif future is None or not future.cancelled():
+            self._count_stray()
 
     def _count_stray(self) -> None:
         self.strays += 1

@@ -126,6 +126,23 @@ def test_a_server_of_the_present_era_is_spoken_to_in_its_own() -> None:
     run(work)
 
 
+def test_a_server_that_answers_cancelled_calls_all_the_same_is_not_stopped_for_it() -> None:
+    async def work() -> None:
+        async with opened(await registered(BENIGN)) as session:
+            for _ in range(session.limits.strays + 1):
+                call = asyncio.create_task(session.call("get_echo", {"text": "given up"}))
+                while not session.tapes:
+                    await asyncio.sleep(0)
+                call.cancel()
+                await asyncio.wait({call})
+                assert call.cancelled()
+                # It answers in order, so that it has answered the call before.
+                assert (await session.call("get_echo", {"text": "hi"})).text == "hi"
+            assert session.strays == 0
+
+    run(work)
+
+
 def test_results_are_held_against_the_output_schema() -> None:
     async def work() -> None:
         made = await registered(
