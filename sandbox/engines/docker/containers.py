@@ -236,6 +236,8 @@ class ContainerManager:
         self._api = api
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="docker")
         self._removals: set[asyncio.Future[None]] = set()
+        self._unwanted: set[asyncio.Future[tuple[str, socket.socket]]] = set()
+        """Creations under way whose containers are removed when they are there."""
 
     async def start_container(self, design: ContainerSpec, limits: Limits) -> AttachedContainer:
         """Start a container. Raises BaseImageMissing, SessionBroken or EngineUnavailable."""
@@ -245,6 +247,7 @@ class ContainerManager:
         try:
             identity, connection = await asyncio.shield(creation)
         except asyncio.CancelledError:
+            self._unwanted.add(creation)
             creation.add_done_callback(self._remove_unwanted)
             raise
         container = AttachedContainer(identity, self._schedule_removal)
@@ -261,9 +264,10 @@ class ContainerManager:
         return container
 
     async def wait_drained(self) -> None:
-        """Wait until all scheduled removals are done."""
-        while self._removals:
-            await asyncio.gather(*self._removals)
+        """Wait until all scheduled removals are done, also of what is being created."""
+        while self._removals or self._unwanted:
+            pending: set[asyncio.Future[Any]] = {*self._removals, *self._unwanted}
+            await asyncio.wait(pending)
 
     async def close(self) -> None:
         await self.wait_drained()
@@ -271,6 +275,7 @@ class ContainerManager:
 
     def _remove_unwanted(self, creation: asyncio.Future[tuple[str, socket.socket]]) -> None:
         """Remove a container whose `start` was cancelled during its creation."""
+        self._unwanted.discard(creation)
         if not creation.cancelled() and creation.exception() is None:
             identity, connection = creation.result()
             connection.close()
