@@ -120,6 +120,9 @@ class RecordOffload:
         except OSError:
             self._end_child()
             return False
+        if self._child is not child:
+            # It was ended for its rest meanwhile; the next one holds nothing.
+            return False
         self._held += len(calls)
         self.held_bytes += len(frame)
         return True

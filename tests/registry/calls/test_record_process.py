@@ -128,6 +128,27 @@ def test_what_was_stored_already_is_not_counted_again(tmp_path: Path, store: Sto
     run_with_offload(tmp_path, scenario)
 
 
+def test_what_a_process_is_handed_while_it_is_ended_for_its_rest_takes_no_later_call_away(
+    tmp_path: Path, store: Store
+) -> None:
+    large = replace(build_calls("large", 1)[0], result={"content": ["x" * 4_000_000]})
+
+    async def scenario(offload: RecordOffload) -> None:
+        process = await start(offload, store)
+        # It does not read, so that what it is handed is not out before its time is up.
+        os.kill(process, signal.SIGSTOP)
+        holding = asyncio.create_task(offload.hold_calls([large], NOW, 1))
+        while offload.process_id is not None:
+            await asyncio.sleep(0.01)
+        os.kill(process, signal.SIGCONT)
+        assert not await holding
+        await start(offload, store)
+        assert await offload.store_group(build_calls("c", 3), NOW, 1) is not None
+        assert {"c0", "c1", "c2"} <= {call.id for call in store.calls.find(limit=4)}
+
+    run_with_offload(tmp_path, scenario, rest=2.0)
+
+
 def test_the_end_of_that_process_loses_and_doubles_no_call(tmp_path: Path, store: Store) -> None:
     stored: list[str] = []
 
