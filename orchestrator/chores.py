@@ -143,5 +143,7 @@ def _log_errors(what: str) -> Iterator[None]:
     """Let a long-lived process go on after trouble with its disk, and say so."""
     try:
         yield
-    except (RegistryError, SandboxError, OSError) as error:
-        log.error(f"{what} failed, to be tried again", reason=str(error))
+    # Also where it came in a group, as out of what is done several at a time.
+    except* (RegistryError, SandboxError, OSError) as group:
+        reason = "; ".join(map(str, group.exceptions))
+        log.error(f"{what} failed, to be tried again", reason=reason)
