@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from orchestrator.cli.clients.clients import (
 from orchestrator.cli.clients.found_servers import LAUNCHING, FoundServer
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
-from registry.database.files import write_atomically
+from registry.database.files import lock_file, write_atomically
 from registry.secrets.vault import Vault
 
 RECORD = "imported.json"
@@ -52,12 +53,16 @@ def replace_entry(settings: Settings, found: FoundServer, server: str) -> Path:
     before = _map_values(found.entry, {})
     record = ImportedEntry(found.client, str(found.path), found.name, server, before)
     # Written first: an entry without a record could not be put back.
-    records = read_records(settings)
-    _write_records(settings, [*records, record])
+    with lock_file(settings.home / RECORD):
+        _write_records(settings, [*read_records(settings), record])
     try:
         return exchange_entry(CLIENTS[found.client], found.path, found.name, found.entry, entry)
     except OrchestratorError:
-        _write_records(settings, records)
+        with lock_file(settings.home / RECORD), suppress(ValueError):
+            # Once: whoever was faster at the same entry has an equal one.
+            records = read_records(settings)
+            records.remove(record)
+            _write_records(settings, records)
         raise
 
 
@@ -84,7 +89,8 @@ def restore_entry(settings: Settings, vault: Vault, record: ImportedEntry) -> Pa
             )
         secrets[variable] = secret.reveal()
     backup = exchange_entry(client, path, record.name, present, _map_values(record.before, secrets))
-    _write_records(settings, [each for each in read_records(settings) if each != record])
+    with lock_file(settings.home / RECORD):
+        _write_records(settings, [each for each in read_records(settings) if each != record])
     return backup
 
 

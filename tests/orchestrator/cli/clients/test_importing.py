@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +114,27 @@ def test_a_clients_server_is_found_replaced_and_put_back(
     restore_entry(settings, vault, record)
     assert read_entries(client, path) == before
     assert read_records(settings) == []
+
+
+def test_an_import_that_fails_leaves_the_record_of_one_that_was_made_meanwhile(
+    machine: Machine, settings: Settings, tmp_path: Path
+) -> None:
+    path = write_cursor(machine, {"notes": PLAIN})
+    (found,) = find_servers(["cursor"], machine)
+    # Its end is open for writing once the other one reads it, with its own record written.
+    slow = tmp_path / "slow.json"
+    os.mkfifo(slow)
+    with ThreadPoolExecutor(1) as threads:
+        other = threads.submit(replace_entry, settings, replace(found, path=slow), "other")
+        with slow.open("w") as written:
+            replace_entry(settings, found, "notes")
+            written.write("{}")
+        with pytest.raises(OrchestratorError, match="has another"):
+            other.result()
+    (record,) = read_records(settings)
+    assert (record.server, record.path) == ("notes", str(path))
+    restore_entry(settings, open_vault(settings), record)
+    assert json.loads(path.read_text())["mcpServers"] == {"notes": PLAIN}
 
 
 @pytest.mark.parametrize(
