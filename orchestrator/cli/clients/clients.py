@@ -332,7 +332,13 @@ def _read_config(path: Path) -> str | None:
 
 
 def _replace_config(path: Path, before: str | None, after: str) -> Path | None:
-    """Write a file with its mode kept, through a symlink; the path of its backup, or None."""
+    """Write a file with its mode kept, through a symlink; the path of its backup, or None. Raises
+    OrchestratorError where it is not what was read: the client writes it too.
+    """
+    if _read_config(path) != before:
+        raise OrchestratorError(
+            f"{path} was just changed by somebody else; nothing was. Try again."
+        )
     if before is None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, after.encode(), 0o600)

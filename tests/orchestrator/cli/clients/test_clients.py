@@ -276,6 +276,25 @@ def test_a_file_that_is_not_understood_is_not_touched(
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("before", [None, json.dumps(OTHERS)])
+def test_what_a_client_writes_while_the_entry_is_made_is_not_written_over(
+    before: str | None, tmp_path: Path
+) -> None:
+    path, theirs = tmp_path / "client.json", json.dumps({**OTHERS, "theme": "light"})
+    if before is not None:
+        path.write_text(before)
+
+    def set_slowly(text: str, keys: tuple[str, ...], entry: Mapping[str, Any] | None) -> str:
+        path.write_text(theirs)
+        return set_in_json(text, keys, entry)
+
+    with pytest.raises(OrchestratorError, match="just changed"):
+        update_config(replace(CODE, write=set_slowly), path, START)
+    assert (path.read_text(), list(tmp_path.iterdir())) == (theirs, [path])
+    update_config(CODE, path, START)
+    assert _servers(CODE, path)["toolwright"] == ENTRY
+
+
 def test_a_linked_configuration_is_written_where_it_really_is(tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.json"
     real.write_text(json.dumps(OTHERS))
