@@ -129,4 +129,6 @@ async def open_call_parts(ground: Context, stack: AsyncExitStack) -> CallParts:
         ground.kill_switch,
         ground.process,
     )
+    # Else they would fail by the end of their sessions, as if these had crashed.
+    stack.push_async_callback(dispatch.close)
     return CallParts(outfit, engine, brokers, sessions, ledger, dispatch)

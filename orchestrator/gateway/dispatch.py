@@ -86,6 +86,13 @@ class Dispatch:
         task.add_done_callback(lambda _: self.running.pop(identity, None))
         return identity, task
 
+    async def close(self) -> None:
+        """Cancel the calls that still go on; what has begun to write is not ended by that."""
+        tasks = [task for _, task in self.running.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     async def call_tool(self, call: Call, identity: str = "") -> Reply:
         """The call from gate to record. Raises UnknownTool, BundleInvalid."""
         _, task = self.start_call(call, identity)

@@ -34,9 +34,9 @@ from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import Exchange, WireRequest, WriteMode
 from sandbox.wire.policy import Policy
 from tests.engine.samples import body, bundle
-from tests.functional.home import ROOT
+from tests.functional.home import ROOT, until
 from tests.granted import PIN, allow, person
-from tests.world.harbour import HarbourApi, harbour_api
+from tests.world.harbour import SLOW_SECONDS, HarbourApi, harbour_api, slow_reports
 from tests.world.network import line_server
 
 EXAMPLE = ROOT / "examples" / "mooring"
@@ -542,3 +542,23 @@ def test_a_tool_that_reads_by_a_persons_word_waits_where_its_server_always_asks(
         place.app.roster.forget_servers()
         assert isinstance(place.call("raw.talk", port=lines.port, line="hello"), RefusedCall)
         assert lines.asked == []
+
+
+def test_a_read_that_nobody_waits_for_is_cancelled_at_the_end_of_its_process(place: Place) -> None:
+    before = slow_reports(place.api)
+
+    async def work() -> str:
+        async with open_app(place.settings, "do") as app:
+            slow = Call("harbour", "occupancy_report", {"seconds": SLOW_SECONDS})
+            identity, task = app.dispatch.start_call(slow)
+            asked = asyncio.create_task(
+                asyncio.to_thread(until, lambda: slow_reports(place.api) > before, "it was asked")
+            )
+            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            assert not task.done(), task.result()
+        return identity
+
+    call = place.app.store.calls.get(place.run(work()))
+    assert call.failure is not None
+    # It says nothing of its server.
+    assert call.failure.kind == "cancelled"
