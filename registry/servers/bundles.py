@@ -41,8 +41,9 @@ class Bundles:
                 reason = f"its files say that it is version {found.version}"
                 raise BundleInvalid(entry.name, f"version {entry.version}", reason)
             found = replace(found, registered=entry.digest)
-            while len(self._bundles) >= MAX_KEPT:
-                del self._bundles[next(iter(self._bundles))]
+            # Other threads load bundles too, and may take the same ones out.
+            for oldest in [*self._bundles][: 1 - MAX_KEPT]:
+                self._bundles.pop(oldest, None)
             self._bundles[key] = found
         return found
 
