@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -61,6 +60,7 @@ from orchestrator.jobs.submissions import Submissions
 from orchestrator.processes.garbage import collect_rarely
 from orchestrator.processes.kill import keep_reserve
 from orchestrator.processes.liveness import ENDING, register_process
+from orchestrator.processes.logs import configure_logs
 from orchestrator.processes.memory import limit_arenas
 from orchestrator.processes.signals import Signals
 from orchestrator.processes.watchdog import LoopWatchdog
@@ -198,7 +198,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
     A `patient` process lives long: it works off jobs and approvals by itself, and its jobs wait for
     people. Without an engine it opens all the same, and what needs one says so.
     """
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    configure_logs()
     collect_rarely()
     if patient:
         limit_arenas()

@@ -9,8 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-import structlog
-
 from orchestrator.approvals.signing_key import sign_audit
 from orchestrator.context import Context, open_context
 from orchestrator.gateway.admission import Admission
@@ -27,6 +25,7 @@ from orchestrator.gateway.sessions import ReadSessions
 from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider
 from orchestrator.healing.monitor import Healing
 from orchestrator.processes.liveness import register_process
+from orchestrator.processes.logs import configure_logs
 from orchestrator.recovery import clean_up_dead
 from orchestrator.settings import Settings
 from registry.calls.record_process import RecordOffload
@@ -50,7 +49,7 @@ class Caller:
 @asynccontextmanager
 async def open_caller(settings: Settings, kind: str) -> AsyncIterator[Caller]:
     """A process that calls tools: what fails is counted, and repairs are queued for others."""
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    configure_logs()
     async with AsyncExitStack() as stack:
         ground = await stack.enter_async_context(open_context(settings))
         stack.callback(sign_audit, settings, ground.store.audit)

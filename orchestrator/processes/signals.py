@@ -108,17 +108,12 @@ class Signals:
         applied = threading.Event()
 
         def on_loop() -> None:
-            seen = self._seen
             try:
-                self._apply_signals(signals)
-            except RegistryError as error:
-                # Done again with the next change, which is heard all the same: a freeze that is not
-                # acknowledged would else hold this process for good.
-                self._seen = seen
-                log.error("a change cannot be taken up yet", reason=str(error))
-            before, self._changed = self._changed, asyncio.Event()
-            before.set()
-            applied.set()
+                self._take_up(signals)
+            finally:
+                before, self._changed = self._changed, asyncio.Event()
+                before.set()
+                applied.set()
 
         try:
             self._loop.call_soon_threadsafe(on_loop)
@@ -126,6 +121,16 @@ class Signals:
             return
         while not applied.wait(PERIOD_SECONDS) and not self._stopped.is_set():
             pass
+
+    def _take_up(self, signals: SignalSnapshot) -> None:
+        seen = self._seen
+        try:
+            self._apply_signals(signals)
+        except RegistryError as error:
+            # Done again with the next change, which is heard all the same: a freeze that is not
+            # acknowledged would else hold this process for good.
+            self._seen = seen
+            log.error("a change cannot be taken up yet", reason=str(error))
 
     def _apply_signals(self, signals: SignalSnapshot) -> None:
         before, self._seen = self._seen, signals
