@@ -27,18 +27,17 @@ from forge.errors import ForgeError
 from orchestrator.approvals.signing_key import open_key
 from orchestrator.approvals.text import is_invisible
 from orchestrator.cli.options import engine_option as engine_option
-from orchestrator.errors import OrchestratorError, PinNotGiven, WrongPin
+from orchestrator.errors import TOLD_ERRORS, OrchestratorError, PinNotGiven, WrongPin
 from orchestrator.processes.watchdog import WatchedLoop
 from orchestrator.settings import Settings
-from registry.errors import DiskUnusable, RegistryError
+from registry.errors import DiskUnusable
 from registry.secrets.signing import Signer
-from sandbox.errors import SandboxError
 from sandbox.sanitize import clean_text
 
 FAILED, WAITING, MISUSED = 1, 3, 2
 """Exit codes: failed, waiting for a person, and click's own for a wrong command line."""
 
-OUR_ERRORS = (ForgeError, OrchestratorError, RegistryError, SandboxError)
+OUR_ERRORS = (ForgeError, *TOLD_ERRORS)
 
 WHOLE = frozenset({"approval", "job", "rule", "call", "server"})
 """Columns of what people copy from a table into the next command."""
