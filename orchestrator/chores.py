@@ -9,13 +9,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from typing import TYPE_CHECKING
 
 import structlog
 
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.forging.edits import EditWatcher
 from orchestrator.gateway.sessions import ReadSessions
-from orchestrator.healing.drift import Drift
+from orchestrator.healing.monitor import Healing
 from orchestrator.jobs.runner import JobRunner
 from orchestrator.processes.memory import return_freed_memory
 from orchestrator.processes.signals import Signals
@@ -23,6 +24,7 @@ from orchestrator.processes.watchdog import LoopWatchdog
 from orchestrator.recovery import clean_up_dead
 from registry.audit.heads import HeadSigner
 from registry.errors import RegistryError
+from registry.health.repairs import DAY
 from registry.search.encoder import is_installed
 from registry.secrets.signing import compute_fingerprint
 from registry.servers.bundles import Bundles
@@ -30,9 +32,13 @@ from registry.store import Store
 from sandbox.errors import SandboxError
 from sandbox.killswitch import KillSwitch
 
+if TYPE_CHECKING:
+    from orchestrator.healing.drift import Drift
+
 CHORE_SECONDS = 5.0
 CHORES_PER_MINUTE = 12
 EDIT_SECONDS = 1.0
+AHEAD_SECONDS = 3.0
 SWEEP_SECONDS = 30.0
 DRIFT_SECONDS = 20.0
 ENCODE_SECONDS = 5.0
@@ -40,6 +46,12 @@ ENCODED_AT_ONCE = 16
 ENCODE_PAUSE_SECONDS = 0.2
 
 log = structlog.get_logger()
+
+
+async def load_ahead(load: Callable[[], Awaitable[object]]) -> None:
+    """Load what the first job takes before it comes, and after the first calls."""
+    await asyncio.sleep(AHEAD_SECONDS)
+    await load()
 
 
 async def take_up_work(
@@ -66,14 +78,22 @@ async def take_up_edits(edits: EditWatcher, kill_switch: KillSwitch) -> None:
                 await edits.publish_edits()
 
 
-async def watch_descriptions(drift: Drift, kill_switch: KillSwitch) -> None:
-    """Descriptions of APIs, each once a day; and repairs that are to be tried again."""
+async def watch_descriptions(
+    store: Store, healing: Healing, load_drift: Callable[[], Drift], kill_switch: KillSwitch
+) -> None:
+    """Descriptions of APIs, each once a day; and repairs that are to be tried again. What looks at
+    them is loaded when there is one to be looked at.
+    """
     while True:
         await asyncio.sleep(DRIFT_SECONDS)
         if not kill_switch.engaged:
             with _log_errors("looking at an API's description"):
-                await drift.check_due()
-                await asyncio.to_thread(drift.healing.retry_repair)
+                if await asyncio.to_thread(
+                    store.descriptions.find_due_servers, time.time(), DAY, 1
+                ):
+                    drift = await asyncio.to_thread(load_drift)
+                    await drift.check_due()
+                await asyncio.to_thread(healing.retry_repair)
 
 
 async def encode_tools(store: Store, wanted: bool) -> None:

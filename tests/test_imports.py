@@ -144,6 +144,19 @@ def test_the_command_that_calls_loads_nothing_that_forges() -> None:
     assert [name for name in names if name.startswith(forging)] == []
 
 
+def test_a_process_that_serves_loads_what_makes_servers_only_for_a_job() -> None:
+    program = (
+        "import sys, orchestrator.frontends.single_server, "
+        "orchestrator.cli.commands.serve_process; print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    names = loaded.stdout.split()
+    making = ("forge.compiler", "forge.readers", "sandbox.stages", "orchestrator.making", "mcp")
+    assert [name for name in names if name.startswith(making)] == []
+
+
 def test_a_command_that_the_resident_process_answers_loads_only_the_standard_library() -> None:
     program = "import sys, orchestrator.cli.entry; print(*sys.modules)"
     loaded = subprocess.run(

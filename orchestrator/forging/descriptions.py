@@ -37,11 +37,12 @@ from orchestrator.errors import (
 )
 from orchestrator.forging.contact.registered_sources import find_meant_sources
 from orchestrator.forging.contact.services import ServiceFinder, find_name
+from orchestrator.forging.contact.source_credentials import mark_credentials
 from orchestrator.forging.contact.source_logins import SourceLogins
 from orchestrator.forging.fetch import GuardedFetch
 from orchestrator.forging.order import NO_SOURCE, FileAccess, ForgeOrder, ForgeStep, Report
-from orchestrator.gateway.brokers import SOURCES, find_origins
-from registry.database.canonical import hash_text, to_canonical_json
+from orchestrator.gateway.brokers import find_origins
+from registry.database.canonical import hash_text
 from registry.models import CALLABLE, DocumentationSource
 from registry.needs import CredentialNeed, FileNeed, HostNeed, SourceNeed, join_needs
 from registry.secrets.vault import Vault
@@ -267,20 +268,6 @@ class Descriptions:
         place = await self._renew_place(place)
         return await self._build_fetch(place)(place.urls[0], place.headers)
 
-    def mark_credentials(self, url: str) -> str:
-        """What stands for the credentials that sources have for the origin of a URL; "" where they
-        have none. Another one, or another value, has another.
-        """
-        origin = parse_origin(url)
-        held = [
-            (source.url, source.header, self.vault.mark_text(secret.reveal()))
-            for source in self.consents.find_sources()
-            if source.secret and parse_origin(source.url) == origin
-            for secret in (self.vault.get(SOURCES, source.secret),)
-            if secret is not None
-        ]
-        return hash_text(to_canonical_json(held)) if held else ""
-
     async def _search_place(
         self, place: Place, files: FileAccess, task: str = ""
     ) -> FoundDocument | NotFound:
@@ -290,7 +277,7 @@ class Descriptions:
             return await asyncio.to_thread(identify_document, f"{FILE}{path}", content)
         found = await discover_description(place, self._build_fetch(place), task=task)
         if isinstance(found, CredentialChallenge):
-            had = await asyncio.to_thread(self.mark_credentials, found.url)
+            had = await asyncio.to_thread(mark_credentials, self.consents, self.vault, found.url)
             raise forge_waits(CredentialNeed(found.url, found.render_question(), had))
         return found
 

@@ -7,22 +7,22 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from forge.errors import ForgeError
 from orchestrator.errors import CallsInvalid, ForgeFailed, ForgeWaits, OrchestratorError
-from orchestrator.forging.forge import Forge
 from orchestrator.forging.secret_scan import SecretScan
 from orchestrator.gateway.composition import Find, find_composition_problems
 from registry.errors import InstallationUnderWay, RegistryError
 from registry.models import CALLABLE, EntryState
-from registry.servers.bundles import SUITE
+from registry.servers.bundles import SUITE, Bundles
 from registry.servers.files import TESTS, get_server_directory, hold_settled
 from registry.store import Store
 from sandbox.bundle import example
@@ -30,6 +30,9 @@ from sandbox.bundle.example import Example
 from sandbox.bundle.model import FILES, NAME, Bundle, compute_files_digest, read_bundle
 from sandbox.errors import NO_ENGINE, BundleInvalid, Frozen, SandboxError
 from sandbox.session import recorded_case
+
+if TYPE_CHECKING:
+    from orchestrator.forging.forge import Forge
 
 log = structlog.get_logger()
 
@@ -56,14 +59,16 @@ class EditWatcher:
     An edit is taken up once its files are at rest, so that a half-saved one is not; one that fails
     is not tried again before it changes. A server whose directory is gone for a while is archived,
     and in use again when it is back. What is wrong with one directory is told, and keeps no other
-    from being looked at.
+    from being looked at. `forge` is what proves them, asked for at the first edit.
     """
 
     home: Path
     store: Store
-    forge: Forge
+    shelf: Bundles
+    forge: Callable[[], Forge]
     tool_of: Find
     scan: SecretScan = field(default_factory=SecretScan)
+    now: Callable[[], float] = time.time
     _seen: dict[str, Signature] = field(default_factory=dict)
     _tried: dict[str, Signature] = field(default_factory=dict)
     _handled: dict[str, Signature] = field(default_factory=dict)
@@ -158,7 +163,7 @@ class EditWatcher:
         self._handled[name] = now
         edge = len(FILES)
         only_tests = before[:edge] == now[:edge] and before != now
-        examples = await asyncio.to_thread(self.forge.shelf.load_edited_examples, name)
+        examples = await asyncio.to_thread(self.shelf.load_edited_examples, name)
         bundle = await asyncio.to_thread(self._read_changed, name)
         if bundle is not None or only_tests:
             place = get_server_directory(self.home, name)
@@ -167,7 +172,8 @@ class EditWatcher:
             if wrong := find_composition_problems(bundle, self.tool_of):
                 told = "; ".join(f"{finding.where}: {finding.reason}" for finding in wrong)
                 raise CallsInvalid(f"{name} cannot call what it declares to: {told}.")
-            forged = await self.forge.adopt_bundle(bundle, lambda step: None, examples)
+            forge = await asyncio.to_thread(self.forge)
+            forged = await forge.adopt_bundle(bundle, lambda step: None, examples)
             log.info("edit published", server=name, version=forged.entry.version)
         elif only_tests:
             await self._prove_tests(name, examples)
@@ -175,13 +181,12 @@ class EditWatcher:
     async def _prove_tests(self, name: str, examples: Sequence[Example]) -> None:
         """Try the tests that were changed on the version that is in use. Raises ForgeFailed."""
         entry = self.store.servers.get(name)
-        bundle = await asyncio.to_thread(self.forge.shelf.load_bundle, entry)
-        proof = await self.forge.prove_bundle(bundle, lambda step: None, {}, examples or None)
+        bundle = await asyncio.to_thread(self.shelf.load_bundle, entry)
+        forge = await asyncio.to_thread(self.forge)
+        proof = await forge.prove_bundle(bundle, lambda step: None, {}, examples or None)
         if not proof.passed:
             raise ForgeFailed(f"{name} fails its tests as they were changed; it stays as it is.")
-        self.store.audit.add_note(
-            "tests.passed", name, {"version": entry.version}, self.forge.now()
-        )
+        self.store.audit.add_note("tests.passed", name, {"version": entry.version}, self.now())
 
     def _report_problem(self, name: str, reason: str) -> None:
         """Say what is wrong, once."""
@@ -189,7 +194,7 @@ class EditWatcher:
             return
         self._told[name] = reason
         log.warning("edit refused", server=name, reason=reason)
-        self.store.audit.add_note("edit.refused", name, {"reason": reason[:2000]}, self.forge.now())
+        self.store.audit.add_note("edit.refused", name, {"reason": reason[:2000]}, self.now())
 
     def _reconcile_servers(self, present: Set[str]) -> None:
         """Archive servers whose directories are gone; take those into use whose are back."""
@@ -202,7 +207,7 @@ class EditWatcher:
             if name not in present and state != "archived":
                 self._absent[name] = self._absent.get(name, 0) + 1
                 if self._absent[name] == GONE_LOOKS and self._is_gone(name):
-                    self.store.servers.archive(name, self.forge.now(), BY, "its directory is gone")
+                    self.store.servers.archive(name, self.now(), BY, "its directory is gone")
                     log.warning("server archived: its directory is gone", server=name)
             elif name in present and state == "archived":
                 self._revive_server(name)
@@ -236,7 +241,7 @@ class EditWatcher:
         if unchanged:
             states: tuple[EntryState, ...] = (*CALLABLE, "quarantined")
             state = next((each for each in states if each == last.get("before")), states[0])
-            self.store.servers.set_state(name, state, self.forge.now(), BY, "its directory is back")
+            self.store.servers.set_state(name, state, self.now(), BY, "its directory is back")
 
     def _read_changed(self, name: str) -> Bundle | None:
         """The directory's bundle if it is not the registered one. Raises BundleInvalid,

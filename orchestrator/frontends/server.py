@@ -20,7 +20,8 @@ from orchestrator.frontends.elicitation import Elicitation
 from orchestrator.frontends.greeting import MODERN, NAME, VERSION
 from orchestrator.frontends.instructions import load_instructions
 from orchestrator.frontends.sampling import SamplingClients
-from orchestrator.frontends.tasks import ClientTasks, has_declared_tasks, register_tasks
+from orchestrator.frontends.sdk_tasks import has_declared_tasks, register_tasks
+from orchestrator.frontends.tasks import ClientTasks
 from orchestrator.frontends.tool_front import ToolFront
 from orchestrator.frontends.tools import TOOLS
 

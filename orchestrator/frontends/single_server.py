@@ -96,7 +96,7 @@ async def _serve_registered(name: str, engine: str | None, with_control: bool) -
 async def serve_one(app: App, name: str) -> None:
     """Serve the registered server of that name until end of file. Raises Unknown."""
     bundle = app.signed_policy.classify_bundle(
-        app.forge.shelf.load_bundle(app.signed_policy.check_entry(app.store.servers.get(name)))
+        app.shelf.load_bundle(app.signed_policy.check_entry(app.store.servers.get(name)))
     )
 
     tasks = ClientTasks(app, build_plain_result, name)

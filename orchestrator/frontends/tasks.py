@@ -1,5 +1,4 @@
-"""MCP's tasks extension: jobs and long calls as tasks that a client polls, only for clients of the
-2026-07-28 era that declare it. https://modelcontextprotocol.io/seps/2663-tasks-extension
+"""MCP's tasks extension: jobs and long calls as tasks that a client polls.
 
 Only for clients that declare it, in the 2026-07-28 era; all others have `status`.
 https://modelcontextprotocol.io/seps/2663-tasks-extension
@@ -11,12 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
-
-import mcp.types as types
-from mcp import MCPError
-from mcp.server.lowlevel import Server
 
 from orchestrator import views
 from orchestrator.app import App
@@ -166,40 +160,3 @@ def _encode_state(task: str, status: str, created: float, updated: float) -> Res
 
 def _format_time(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
-
-
-MODERN = "2026-07-28"
-
-
-class TaskParams(types.RequestParams):
-    task_id: str
-
-
-def register_tasks(server: Server[Any], tasks: ClientTasks) -> None:
-    """Let the server declare the extension and answer its methods."""
-    server.extensions[EXTENSION] = {}
-    for method in (GET, UPDATE, CANCEL):
-        server.add_request_handler(method, TaskParams, partial(_answer_task_request, tasks, method))
-
-
-def has_declared_tasks(context: Any) -> bool:
-    """Whether the client of a request declared the extension with it."""
-    if context.protocol_version != MODERN:
-        return False
-    declared = context.session.client_capabilities
-    return declared is not None and EXTENSION in (declared.extensions or {})
-
-
-async def _answer_task_request(
-    tasks: ClientTasks, method: str, context: Any, params: TaskParams
-) -> Result:
-    """Raises MCPError."""
-    if context.protocol_version != MODERN:
-        raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
-    if not has_declared_tasks(context):
-        raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, UNDECLARED, dict(REQUIRED))
-    try:
-        return await tasks.answer_request(method, params.task_id)
-    except RowNotFound as error:
-        unknown = f"Unknown task: {params.task_id[:100]}"
-        raise MCPError(types.INVALID_PARAMS, unknown) from error

@@ -200,8 +200,9 @@ class ToolFront:
         """A run goes on with the answer to its question, or shows how it stands."""
         run = arguments["run"]
         if "answer" in arguments:
+            answering = (await self._app.making.fetch()).answering
             taken = await asyncio.to_thread(
-                self._app.answering.take_answer,
+                answering.take_answer,
                 run,
                 arguments["answer"],
                 "a client",
@@ -225,18 +226,19 @@ class ToolFront:
     async def _submit_draft(self, arguments: Arguments, progress: Tell) -> Result:
         self._app.kill_switch.raise_if_engaged()
         identity = arguments["job"]
+        submissions = (await self._app.making.fetch()).submissions
         if "document" in arguments:
             job = await asyncio.to_thread(
-                self._app.submissions.resubmit_order, identity, arguments["document"]
+                submissions.resubmit_order, identity, arguments["document"]
             )
             identity = job.id
         elif DECLINE in arguments:
-            ended = await asyncio.to_thread(self._app.submissions.decline_job, identity, arguments)
+            ended = await asyncio.to_thread(submissions.decline_job, identity, arguments)
             if isinstance(ended, tuple):
                 return views.build_draft_refusal(ended)
             return views.build_job_result(ended)
         else:
-            taken = await asyncio.to_thread(self._app.submissions.submit_draft, identity, arguments)
+            taken = await asyncio.to_thread(submissions.submit_draft, identity, arguments)
             if isinstance(taken, tuple):
                 return views.build_draft_refusal(taken)
         self._app.jobs.start_queued()
@@ -248,8 +250,9 @@ class ToolFront:
     async def _show_status(self, arguments: Arguments, progress: Tell) -> Result:
         wait = arguments.get("wait", 0)
         if "job" in arguments and "brief" in arguments:
+            submissions = (await self._app.making.fetch()).submissions
             brief = await asyncio.to_thread(
-                self._app.submissions.render_brief, arguments["job"], arguments["brief"]
+                submissions.render_brief, arguments["job"], arguments["brief"]
             )
             return views.build_answer({"job": arguments["job"], "brief": brief}, brief)
         if "job" in arguments:

@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 @dataclass
 class JobRunner:
-    """Claims queued jobs and runs them with the `work` of their kind, two at a time.
+    """Claims queued jobs and runs them by `work`, two at a time.
 
     A job that needs something waits as nobody's; `met` tells whether it has that by now, and any
     process that lives long goes on with it. A `patient` process is one of these. `changed` returns
@@ -50,7 +50,7 @@ class JobRunner:
 
     store: Store
     process: str
-    work: Mapping[JobKind, Work]
+    work: Work
     changed: Callable[[], Awaitable[None]]
     patient: bool = False
     met: Callable[[Job], bool] = lambda job: False
@@ -167,7 +167,7 @@ class JobRunner:
         def report(step: ForgeStep) -> None:
             self.store.jobs.update_progress(job.id, job.attempt, time.time(), **vars(step))
 
-        return await self.work[job.kind](job, report)
+        return await self.work(job, report)
 
     def _forget_task(self, key: str, task: asyncio.Task[None]) -> None:
         self._running.pop(key, None)

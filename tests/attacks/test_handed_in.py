@@ -141,7 +141,15 @@ def test_a_hostile_text_is_looked_through_in_bounded_steps() -> None:
 @pytest.fixture
 def place(tmp_path: Path, store: Store, vault: FileVault) -> Place:
     stages = Stages(store, Bundles(tmp_path, store.servers))
-    edits = EditWatcher(tmp_path, store, stages, lambda *_: None, SecretScan(vault))  # type: ignore[arg-type]
+    edits = EditWatcher(
+        tmp_path,
+        store,
+        stages.shelf,
+        lambda: stages,
+        lambda *_: None,
+        SecretScan(vault),
+        stages.now,
+    )  # type: ignore[arg-type]
     return Place(tmp_path, store, stages, edits)
 
 

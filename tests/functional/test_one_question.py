@@ -164,9 +164,7 @@ def test_what_a_person_allows_while_the_job_looks_is_not_missed(settings: Settin
         async def changed() -> None:
             raise AssertionError("nobody else is to go on with it")
 
-        runner = JobRunner(
-            store, "p1", {"forge": work}, changed, met=lambda job: is_met(consents, job)
-        )
+        runner = JobRunner(store, "p1", work, changed, met=lambda job: is_met(consents, job))
         begun = runner.create_job("forge", {})
         done = asyncio.run(runner.complete(begun))
         assert (done.id, done.state, looks) == (begun.id, "done", [1, 2])
@@ -181,7 +179,7 @@ def test_a_job_that_waits_is_nobodys_and_shows_all_that_it_needs(settings: Setti
 
         async def changed() -> None: ...
 
-        runner = JobRunner(store, "p1", {"forge": work}, changed)
+        runner = JobRunner(store, "p1", work, changed)
         waiting = asyncio.run(runner.complete(runner.create_job("forge", {})))
         assert (waiting.state, waiting.owner, waiting.needs) == ("waiting", "", need)
         assert f"toolwright allow {waiting.id}" in waiting.message

@@ -51,7 +51,7 @@ def test_descriptions_are_looked_at_again_after_a_freeze_that_came_during_a_look
         healing = Healing(store, shelf, lambda: None, lambda _: False)
         # Each look is on another day.
         drift = Drift(store, forge, healing, lambda: (len(pages.asked) + 1) * 1e6)
-        chore = asyncio.create_task(watch_descriptions(drift, KillSwitch()))
+        chore = asyncio.create_task(watch_descriptions(store, healing, lambda: drift, KillSwitch()))
         again = asyncio.create_task(pages.again.wait())
         await asyncio.wait({chore, again}, return_when=asyncio.FIRST_COMPLETED)
         assert not chore.done(), chore.exception()

@@ -23,7 +23,7 @@ def test_a_job_that_ends_as_its_process_does_has_no_other_one_begun(store: Store
         async def changed() -> None:
             await asyncio.Event().wait()
 
-        runner = JobRunner(store, "p1", {"forge": work}, changed, patient=True)
+        runner = JobRunner(store, "p1", work, changed, patient=True)
         first = runner.create_job("forge", {"task": "one"})
         runner.start_queued()
         second = runner.create_job("forge", {"task": "two"})

@@ -114,7 +114,7 @@ def place(tmp_path: Path, store: Store) -> Place:
         except (RowNotFound, KeyError) as error:
             raise UnknownTool(f"{server}.{tool}") from error
 
-    edits = EditWatcher(tmp_path, store, stages, tool_of)  # type: ignore[arg-type]
+    edits = EditWatcher(tmp_path, store, stages.shelf, lambda: stages, tool_of, now=stages.now)  # type: ignore[arg-type]
     return Place(tmp_path, store, stages, edits)
 
 
