@@ -95,6 +95,8 @@ def measure_gateway(fastmcp: str) -> Iterator[Goal]:
     (theirs,) = call.measure_other("proxy", proxy, big.arguments, big)
     ratio, other = ours.cpu_us / direct.cpu_us, theirs.cpu_us / direct.cpu_us
     yield goal("CPU of 1 MB, times the direct call's", "x", 1.3, ratio, other)
+    slow, slower = ours.median_ms / direct.median_ms, theirs.median_ms / direct.median_ms
+    yield goal("1 MB by the clock, times the direct call's", "x", 1.3, slow, slower)
 
 
 def measure_start(fastmcp: str) -> Iterator[Goal]:
@@ -103,12 +105,21 @@ def measure_start(fastmcp: str) -> Iterator[Goal]:
     proxy = [fastmcp, "-c", call.FASTMCP_PROXY, call.FASTMCP_ECHO]
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "TOOLWRIGHT_HOME": home}
-        ours = start.measure_medians(own, environment, ROUNDS // 3)["initialize"]
-        theirs = start.measure_medians(proxy, environment, 3)["initialize"]
+        start.register_servers(environment, 1)
+        serve = start.measure_medians(own, environment, ROUNDS // 3)
+        run = start.measure_medians(start.RUN, environment, ROUNDS // 3, start.ECHO)
+        peer = start.measure_medians(proxy, environment, 3, start.ECHO)
+    ours, theirs = serve["initialize"], peer["initialize"]
     goal = partial(Goal, "start", beside="FastMCP's proxy")
     yield goal("`initialize` answered", "ms", 350, ours.wall_ms, theirs.wall_ms)
     yield goal("CPU until then", "ms", 300, ours.cpu_ms, theirs.cpu_ms)
     yield goal("memory then", "MB", 60, ours.memory_mb, theirs.memory_mb)
+    ours, theirs = serve["first call"], peer["first call"]
+    yield goal("a call asked at once answered", "ms", None, ours.wall_ms, theirs.wall_ms)
+    yield goal("memory then", "MB", None, ours.memory_mb, theirs.memory_mb)
+    ours, theirs = run["initialize"], peer["initialize"]
+    yield goal("`run NAME`: `initialize` answered", "ms", None, ours.wall_ms, theirs.wall_ms)
+    yield goal("memory then", "MB", None, ours.memory_mb, theirs.memory_mb)
 
 
 def measure_commands(_: str) -> Iterator[Goal]:

@@ -1,8 +1,9 @@
-"""The time from starting `toolwright serve` to its first answers, as a client waits for them.
+"""The time from starting `toolwright serve` to its first answers, as a client waits for them, and
+from starting `toolwright run NAME`.
 
     python -m bench.start [--rounds 5] [--servers 10000] [--peer 'COMMAND ...']
 
-`initialize` and `tools/list` are answered before everything is loaded, the first `tools/call` (a
+`serve` answers `initialize` and `tools/list` before everything is loaded, the first `tools/call` (a
 `status`) after it. With `--servers` so many are registered (about 10 ms of CPU each, before the
 first start), and the last line is what the process then uses in a second without a call, over the
 minute after half a minute. `--peer` is another server's command on stdio, started in the same run.
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -38,7 +40,10 @@ HELLO = {
 }
 
 
+STATUS: Mapping[str, Any] = {"name": "status", "arguments": {}}
+ECHO: Mapping[str, Any] = {"name": "echo", "arguments": {"text": "a"}}
 ANSWERS = ("initialize", "tools/list", "first call")
+RUN = [sys.executable, "-m", "orchestrator", "run", "echo0", "--no-control"]
 SETTLE_SECONDS, REST_SECONDS = 30.0, 60.0
 
 
@@ -52,7 +57,10 @@ class Moment:
 
 
 def measure_start(
-    command: list[str], environment: dict[str, str], rests: list[float] | None = None
+    command: list[str],
+    environment: dict[str, str],
+    call: Mapping[str, Any] = STATUS,
+    rests: list[float] | None = None,
 ) -> list[Moment]:
     """The moments of the answers to `initialize`, `tools/list` and the first call. `rests` gets
     the milliseconds of CPU of a second at rest.
@@ -70,7 +78,7 @@ def measure_start(
     assert outbound is not None
     watched, moments = psutil.Process(process.pid), []
 
-    def ask(identity: int, method: str, params: dict[str, Any]) -> None:
+    def ask(identity: int, method: str, params: Mapping[str, Any]) -> None:
         message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params}
         inbound.write(json.dumps(message).encode() + b"\n")
         inbound.flush()
@@ -84,7 +92,7 @@ def measure_start(
     ask(1, "initialize", HELLO)
     inbound.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
     ask(2, "tools/list", {})
-    ask(3, "tools/call", {"name": "status", "arguments": {}})
+    ask(3, "tools/call", call)
     if rests is not None:
         time.sleep(SETTLE_SECONDS)
         before = sum(watched.cpu_times()[:2])
@@ -96,11 +104,14 @@ def measure_start(
 
 
 def measure_medians(
-    command: list[str], environment: dict[str, str], rounds: int
+    command: list[str],
+    environment: dict[str, str],
+    rounds: int,
+    call: Mapping[str, Any] = STATUS,
 ) -> dict[str, Moment]:
     """The medians of so many starts after a first one, by what was answered."""
-    measure_start(command, environment)
-    starts = [measure_start(command, environment) for _ in range(rounds)]
+    measure_start(command, environment, call)
+    starts = [measure_start(command, environment, call) for _ in range(rounds)]
     return {
         answer: Moment(
             *(
@@ -128,20 +139,21 @@ def main() -> None:
     parser.add_argument("--peer", help="command of another server")
     args = parser.parse_args()
     own = [sys.executable, "-m", "orchestrator", "serve", "--no-control"]
-    commands = {"toolwright serve": own}
+    commands = {"toolwright serve": (own, STATUS), "toolwright run": (RUN, ECHO)}
     if args.peer:
-        commands["peer"] = shlex.split(args.peer)
+        commands["peer"] = shlex.split(args.peer), STATUS
     print(f"{'':20}{'answer':14}{'wall ms':>9}{'CPU ms':>9}{'MB':>7}")
-    for name, command in commands.items():
+    for name, (command, call) in commands.items():
         with tempfile.TemporaryDirectory() as home:
             environment = {**os.environ, "TOOLWRIGHT_HOME": home}
-            register_servers(environment, args.servers)
-            for answer, moment in measure_medians(command, environment, args.rounds).items():
+            register_servers(environment, max(args.servers, 1))
+            found = measure_medians(command, environment, args.rounds, call)
+            for answer, moment in found.items():
                 wall, used, memory = moment.wall_ms, moment.cpu_ms, moment.memory_mb
                 print(f"{name:20}{answer:14}{wall:9.0f}{used:9.0f}{memory:7.0f}")
             rests: list[float] = []
             if args.servers and command is own:
-                measure_start(command, environment, rests)
+                measure_start(command, environment, rests=rests)
                 print(f"{name:20}{'a second of rest':23}{rests[0]:9.1f}")
 
 

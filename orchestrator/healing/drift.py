@@ -67,8 +67,14 @@ class Drift:
         claimed = await asyncio.to_thread(
             self.store.descriptions.claim_check, entry.source, self.now(), interval
         )
-        if claimed is not None:
+        if claimed is None:
+            return
+        try:
             await self._store_check(entry, claimed)
+        except (Frozen, asyncio.CancelledError):
+            # Else nobody would look for a day.
+            self.store.descriptions.release_check(entry.source)
+            raise
 
     async def _store_check(self, entry: Entry, known: WatchedDescription) -> None:
         """Store what the description is now, and act where it says something else."""

@@ -268,6 +268,13 @@ class DescriptionTable(Repository):
             _store_description(connection, claimed, known is not None)
         return claimed
 
+    def release_check(self, source: str) -> None:
+        """Give back a claimed check that was not made: it is due again."""
+        with self._database.write() as connection:
+            watched = tables.watched
+            due = update(watched).where(watched.c.source == source).values(checked=0.0)
+            connection.execute(due)
+
     def store_check(self, seen: WatchedDescription, now: float, server: str, changed: bool) -> None:
         """Store the result of a check."""
         with self._database.write() as connection:

@@ -49,8 +49,7 @@ def test_descriptions_are_looked_at_again_after_a_freeze_that_came_during_a_look
         shelf = Bundles(tmp_path, store.servers)
         forge = Forge(store.servers, unused, shelf, unused, unused, unused, given)
         healing = Healing(store, shelf, lambda: None, lambda _: False)
-        # Each look is on another day.
-        drift = Drift(store, forge, healing, lambda: (len(pages.asked) + 1) * 1e6)
+        drift = Drift(store, forge, healing, lambda: 1e6)
         chore = asyncio.create_task(watch_descriptions(store, healing, lambda: drift, KillSwitch()))
         again = asyncio.create_task(pages.again.wait())
         await asyncio.wait({chore, again}, return_when=asyncio.FIRST_COMPLETED)
