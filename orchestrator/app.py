@@ -169,7 +169,8 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         register_process(app.store.processes, app.process, kind)
         chores = [*_list_chores(app, ground, calling.sessions)] if patient else []
         if kind == "serve":
-            chores.append(load_ahead(app.making.fetch))
+            # A process of one server searches nothing, and its clients ask for no jobs.
+            chores += [load_ahead(app.making.fetch), encode_tools(app.store, settings.semantic)]
         for chore in chores:
             stack.push_async_callback(_cancel_task, asyncio.create_task(chore))
         if patient:
@@ -274,7 +275,6 @@ def _list_chores(
         app.kill_switch,
     )
     yield watch_descriptions(app.store, app.healing, lambda: app.drift, app.kill_switch)
-    yield encode_tools(app.store, app.settings.semantic)
     watchdog = LoopWatchdog(partial(app.store.processes.record_stalls, app.process))
     heads = HeadSigner(app.settings.heads)
     yield run_chores(

@@ -49,7 +49,7 @@ log = structlog.get_logger()
 
 
 async def load_ahead(load: Callable[[], Awaitable[object]]) -> None:
-    """Load what the first job takes before it comes, and after the first calls."""
+    """Load what the first job takes before it comes, but after what a client asks at first."""
     await asyncio.sleep(AHEAD_SECONDS)
     await load()
 
@@ -100,6 +100,7 @@ async def encode_tools(store: Store, wanted: bool) -> None:
     """Vectors of newly registered tools, a few at a time. Without the extra `semantic` none are
     made; where they are not `wanted`, those that are there go.
     """
+    await asyncio.sleep(AHEAD_SECONDS)
     if not wanted:
         with _log_errors("removing vectors"):
             await asyncio.to_thread(store.search.clear_vectors)
