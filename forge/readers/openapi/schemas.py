@@ -37,6 +37,7 @@ _OF_DIALECTS = frozenset(
 """What dialects write in different ways."""
 _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _SCHEMA = (dict, bool)
+_FLAGS = {"true": True, "false": False}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -275,11 +276,19 @@ def _cast_values(values: list[Any], kind: Any) -> list[Any]:
             words[v] if isinstance(v, bool) else str(v) if isinstance(v, int | float) else v
             for v in values
         ]
-    if kind == "integer":
-        return [
+    if kind == "boolean":
+        return [_FLAGS.get(v.lower(), v) if isinstance(v, str) else v for v in values]
+    if kind in ("integer", "number"):
+        whole = [
             int(v) if isinstance(v, str) and re.fullmatch(r"-?\d{1,18}", v) else v for v in values
         ]
+        return whole if kind == "integer" else list(map(_cast_decimal, whole))
     return values
+
+
+def _cast_decimal(value: Any) -> Any:
+    is_decimal = isinstance(value, str) and re.fullmatch(r"-?\d{1,15}\.\d{1,15}", value)
+    return float(value) if is_decimal else value
 
 
 def _derive_name(target: Node) -> str:
