@@ -56,7 +56,10 @@ def _convert_all(root: Any, version: str) -> tuple[Any, Any, list[DocumentProble
         ("{readOnly: true, writeOnly: 'true'}", {"readOnly": True, "writeOnly": True}),
         ("{type: string, enum: [true, 1, a]}", {"type": "string", "enum": ["true", "1", "a"]}),
         ("{type: integer, enum: ['1', 2]}", {"type": "integer", "enum": [1, 2]}),
-        ("{type: number, enum: ['1', '-0.5', 2, a]}", {"type": "number", "enum": [1, -0.5, 2, "a"]}),
+        (
+            "{type: number, enum: ['1', '-0.5', 2, a]}",
+            {"type": "number", "enum": [1, -0.5, 2, "a"]},
+        ),
         ("{type: boolean, enum: ['true', 'False']}", {"type": "boolean", "enum": [True, False]}),
         (r"{pattern: '/^[a-z]\/\d$/'}", {"pattern": r"^[a-z]/\d$"}),
         ("{pattern: '/[a-z]+/gu'}", {"pattern": "[a-z]+"}),
