@@ -37,6 +37,7 @@ _OF_DIALECTS = frozenset(
 """What dialects write in different ways."""
 _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _SCHEMA = (dict, bool)
+_CLASSES = {"array": list, "boolean": bool, "object": dict, "string": str}
 _FLAGS = {"true": True, "false": False}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -233,6 +234,7 @@ class SchemaConverter:
             made["const"] = None
         if "enum" in made:
             made["enum"] = _cast_values(made["enum"], made.get("type"))
+            self._settle_type(node, made)
         if "example" in made:
             made.setdefault("examples", [made["example"]])
             del made["example"]
@@ -240,6 +242,28 @@ class SchemaConverter:
             # Which alternative it is, a property says; that others fit too is no mistake.
             made["anyOf"] = made.pop("oneOf")
         return make_sound(made)
+
+    def _settle_type(self, node: Node, made: dict[str, Any]) -> None:
+        """Make an enumeration and its type agree where no value has that type: what stands beside
+        an array is of its items, else the values count.
+        """
+        kind, values = made.get("type"), [v for v in made["enum"] if v is not None]
+        if not isinstance(kind, str) or not values or any(_has_type(v, kind) for v in values):
+            return
+        if kind != "array":
+            del made["type"]
+            self._report(node.to_problem(f"no enumerated value is of type {kind}; they count"))
+            return
+        items = made.get("items")
+        made["items"] = {"enum": made.pop("enum"), **(items if isinstance(items, dict) else {})}
+        self._report(node.to_problem("no enumerated value is an array; they are its items'"))
+
+
+def _has_type(value: Any, kind: str) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind in ("integer", "number"):
+        return is_number and (kind == "number" or float(value).is_integer())
+    return isinstance(value, _CLASSES[kind]) if kind in _CLASSES else True
 
 
 def _convert_exclusive_bounds(made: dict[str, Any]) -> None:
