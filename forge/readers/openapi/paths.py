@@ -13,6 +13,11 @@ from forge.readers.openapi.references import Node
 from sandbox.bundle.apispec import Parameter
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
+_FOREIGN = re.compile(
+    r"(?<=/):([A-Za-z_]\w*)(?=[/?#]|\Z)|<(?:\w+:)?(\w+)>|%7B([^{}/%]+)%7D", re.ASCII | re.IGNORECASE
+)
+"""Placeholders as they are in routes of frameworks, or escaped."""
+_ODD_SIGNS = frozenset("+*:<%")
 _PLAIN = re.compile(r"[A-Za-z0-9_.~/-]*")
 """A path of which nothing has to be escaped."""
 _MALFORMED = frozenset("{}\\")
@@ -26,18 +31,24 @@ def list_placeholders(path: str) -> list[str]:
 
 
 def rename_placeholders(path: str, nodes: list[Node]) -> str:
-    """Rename `{name+}`, `{+name}` and `{name*}` (used by gateways; cf. RFC 6570) to the declared
-    names.
+    """Write placeholders as the standard does, and call them as their declarations do.
+
+    `{name+}`, `{+name}` and `{name*}` are used by gateways (cf. RFC 6570). A segment `:name` is a
+    placeholder in most frameworks' routes; `<name>` and `%7Bname%7D` are only if that is declared.
     """
-    if "+" not in path and "*" not in path:
+    if _ODD_SIGNS.isdisjoint(path):
         return path
     declared = {str(node.value["name"]) for node in nodes if node.value["in"] == "path"}
 
-    def called(match: re.Match[str]) -> str:
+    def rename(match: re.Match[str]) -> str:
         name = match[1].strip("+*")
         return f"{{{name}}}" if match[1] not in declared and name in declared else match[0]
 
-    return _PLACEHOLDER.sub(called, path)
+    def rewrite(match: re.Match[str]) -> str:
+        name = match[1] or match[2] or match[3]
+        return f"{{{name}}}" if match[1] or name in declared else match[0]
+
+    return _PLACEHOLDER.sub(rename, _FOREIGN.sub(rewrite, path))
 
 
 def parse_template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:

@@ -792,3 +792,38 @@ def test_a_parameter_in_the_words_of_another_version_is_read(
     (one,) = found.spec.operations[0].parameters
     assert (one.location, one.style, one.explode) == meant
     assert told in found.problems[0].reason
+
+
+@pytest.mark.parametrize(
+    ("path", "template"),
+    [
+        ("/pets/:id", "/pets/{id}"),
+        ("/pets/:id/toys", "/pets/{id}/toys"),
+        ("/pets/<id>", "/pets/{id}"),
+        ("/pets/<int:id>.json", "/pets/{id}.json"),
+        ("/pets/%7Bid%7D", "/pets/{id}"),
+    ],
+)
+def test_a_placeholder_in_a_frameworks_words_is_the_declared_parameter(
+    path: str, template: str
+) -> None:
+    parameter = "{name: id, in: path, required: true, schema: {type: integer}}"
+    one = operation(f"'{path}': {{get: {{parameters: [{parameter}]}}}}")
+    assert one.path == template
+    assert [p.schema for p in one.parameters] == [{"type": "integer"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "template"),
+    [
+        ("/pets/:id", "/pets/{id}"),
+        ("/pets/{id}:feed", "/pets/{id}:feed"),
+        ("/pets:search", "/pets:search"),
+        ("/pets/12:30", "/pets/12:30"),
+        ("/pets/<b>", "/pets/%3Cb%3E"),
+    ],
+)
+def test_only_a_whole_segment_after_a_colon_is_an_undeclared_placeholder(
+    path: str, template: str
+) -> None:
+    assert operation(f"'{path}': {{get: {{}}}}").path == template
