@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, quote
 from forge.readers.openapi import parameters, servers
 from forge.readers.openapi.context import OperationSkipped
 from forge.readers.openapi.references import Node
+from forge.text import sanitize_prose
 from sandbox.bundle.apispec import Parameter
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
@@ -104,14 +105,22 @@ def merge_query(
         return read
     made = {(p.location, p.name): p for p in read}
     for name, value in query:
-        whole = _WHOLE_PLACEHOLDER.match(value)
+        # `?{name}=1` has an example where others have the placeholder.
+        whole = _WHOLE_PLACEHOLDER.match(name) or _WHOLE_PLACEHOLDER.match(value)
         inner = made.get(("path", whole[1])) if whole else None
-        if inner is None:
+        if inner is not None:
+            name = inner.name if inner.name == name.strip("{}") else name
+            made["query", name] = replace(
+                inner, name=name, location="query", style="form", explode=True
+            )
+        elif _PLACEHOLDER.search(value):
+            text = sanitize_prose(f"Is written {value}.", 500)
+            made["query", name] = Parameter(
+                name, "query", {"type": "string"}, required=True, description=text
+            )
+        else:
             made["query", name] = Parameter(name, "query", {"const": value}, required=True)
-            continue
-        if f"{{{inner.name}}}" not in template:
-            del made["path", inner.name]
-        made["query", name] = replace(
-            inner, name=name, location="query", style="form", explode=True
-        )
+    asked = {name for pair in query for text in pair for name in _PLACEHOLDER.findall(text)}
+    for name in asked.difference(_PLACEHOLDER.findall(template)):
+        made.pop(("path", name), None)
     return tuple(sorted(made.values(), key=lambda p: parameters.LOCATIONS.index(p.location)))

@@ -827,3 +827,19 @@ def test_only_a_whole_segment_after_a_colon_is_an_undeclared_placeholder(
     path: str, template: str
 ) -> None:
     assert operation(f"'{path}': {{get: {{}}}}").path == template
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters"),
+    [
+        ("/a?x={x}&y=1", [("query", "x", {"type": "integer"}), ("query", "y", {"const": "1"})]),
+        ("/a?{x}=1", [("query", "x", {"type": "integer"})]),
+        ("/a?page={x}", [("query", "page", {"type": "integer"})]),
+        ("/a?page={x}-{y}", [("query", "page", {"type": "string"})]),
+        ("/{x}?of={x}", [("path", "x", {"type": "integer"}), ("query", "of", {"type": "integer"})]),
+    ],
+)
+def test_the_placeholders_of_a_query_in_the_path_are_arguments(path: str, parameters: Any) -> None:
+    declared = "[{name: x, in: path, required: true, schema: {type: integer}}]"
+    one = operation(f"'{path}': {{get: {{parameters: {declared}}}}}")
+    assert [(p.location, p.name, p.schema) for p in one.parameters] == parameters
