@@ -222,9 +222,10 @@ def build_body_schema(
     if kind == "binary":
         schema: dict[str, Any] = {**_BASE64}
         described = described or f"The content ({media.type}), in base64."
-    elif kind == "text" and resolve_schema(written, schemas).get("type") != "string":
+    elif kind == "text" and not _is_text(resolve_schema(written, schemas)):
         schema = {"type": "string"}
-        described = described or f"The content ({media.type}), as text."
+        told = resolve_schema(written, schemas).get("description", "")
+        described = described or told or f"The content ({media.type}), as text."
     elif written is False:
         return False
     else:
@@ -236,6 +237,11 @@ def build_body_schema(
     if kind == "lines" and resolve_schema(schema, schemas).get("type") != "array":
         schema = {"type": "array", "items": schema}
     return {**schema, "description": described} if described else schema
+
+
+def _is_text(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema is of text as it is sent; `format: binary` says that a body is a file."""
+    return schema.get("type") == "string" and schema.get("format") != "binary"
 
 
 def _replace_file_fields(

@@ -306,3 +306,25 @@ def test_schemas_too_large_for_a_tool_are_cut_but_stay_valid() -> None:
     validator = Draft202012Validator(made.definition.output_schema)
     assert validator.is_valid({"status": 200, "body": {"n": {"n": 3}}})
     assert not validator.is_valid({"status": 200, "body": {"p": 3}})
+
+
+@pytest.mark.parametrize(
+    ("media", "schema", "given"),
+    [
+        ("text/csv", "{type: string, format: binary}", {"description": "The content (text/csv)"}),
+        (
+            "application/xml",
+            "{type: string, format: binary, description: Rows}",
+            {"description": "Rows"},
+        ),
+        ("text/plain", "{type: string, format: byte}", {"format": "byte"}),
+        ("image/png", "{type: string, format: binary}", {"contentEncoding": "base64"}),
+    ],
+)
+def test_a_body_of_a_text_type_is_given_as_text(
+    media: str, schema: str, given: dict[str, str]
+) -> None:
+    body = body_of(schema, media)["properties"]["body"]
+    assert ("contentEncoding" in body) == (media == "image/png")
+    assert body["type"] == "string"
+    assert all(str(body[key]).startswith(value) for key, value in given.items())
