@@ -16,6 +16,7 @@ from forge.readers.document import DocumentProblem
 from forge.readers.openapi.conflicts import find_conflict, merge_parts
 from forge.readers.openapi.keywords import INVALID, VALUES
 from forge.readers.openapi.references import Node, Place, References, UnresolvedReference
+from forge.schemas.projection import CHOSEN_BY
 from forge.schemas.walk import PREFIX, cut_reference, find_endless_references, make_sound
 from forge.text import sanitize_line
 from sandbox.bundle.apispec import Schema
@@ -241,6 +242,8 @@ class SchemaConverter:
         if "discriminator" in value and "oneOf" in made and "anyOf" not in made:
             # Which alternative it is, a property says; that others fit too is no mistake.
             made["anyOf"] = made.pop("oneOf")
+        if "anyOf" in made and isinstance(value.get("discriminator"), dict):
+            made["anyOf"] = _mark_alternatives(made["anyOf"], value["discriminator"])
         return make_sound(made)
 
     def _settle_type(self, node: Node, made: dict[str, Any]) -> None:
@@ -257,6 +260,25 @@ class SchemaConverter:
         items = made.get("items")
         made["items"] = {"enum": made.pop("enum"), **(items if isinstance(items, dict) else {})}
         self._report(node.to_problem("no enumerated value is an array; they are its items'"))
+
+
+def _mark_alternatives(branches: list[Schema], discriminator: dict[str, Any]) -> list[Schema]:
+    """Note at each alternative the values of the discriminator's property that choose it."""
+    name, mapping = discriminator.get("propertyName"), discriminator.get("mapping")
+    chosen: dict[str, list[str]] = {}
+    for value, target in mapping.items() if isinstance(mapping, dict) else ():
+        if isinstance(value, str) and isinstance(target, str):
+            chosen.setdefault(target.rpartition("/")[2], []).append(value)
+    if not isinstance(name, str) or not chosen:
+        return branches
+
+    def mark(branch: Schema) -> Schema:
+        target = branch.get("$ref", "").rpartition("/")[2] if isinstance(branch, dict) else ""
+        if not isinstance(branch, dict) or target not in chosen:
+            return branch
+        return {**branch, CHOSEN_BY: {"property": name, "values": chosen[target]}}
+
+    return list(map(mark, branches))
 
 
 def _has_type(value: Any, kind: str) -> bool:

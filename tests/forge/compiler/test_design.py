@@ -328,3 +328,40 @@ def test_a_body_of_a_text_type_is_given_as_text(
     assert ("contentEncoding" in body) == (media == "image/png")
     assert body["type"] == "string"
     assert all(str(body[key]).startswith(value) for key, value in given.items())
+
+
+CHOICE = """
+components:
+  schemas:
+    Cat: {type: object, properties: {kind: {type: string}, lives: {type: integer}}}
+    Dog: {type: object, properties: {kind: {type: string}, tricks: {type: integer}}}
+    Cow: {type: object, properties: {kind: {type: string, enum: [cow, bull]}}}
+    Pet:
+      oneOf: [{$ref: '#/components/schemas/Cat'}, {$ref: '#/components/schemas/Dog'},
+              {$ref: '#/components/schemas/Cow'}]
+      discriminator: {propertyName: kind, mapping: {MAPPING}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mapping", "told"),
+    [
+        ("cat: '#/components/schemas/Cat', tom: Cat, cow: Cow", [["cat", "tom"], None, None]),
+        ("dog: Dog", [None, ["dog"], None]),
+        ("", [None, None, None]),
+    ],
+)
+def test_a_request_is_told_which_value_chooses_an_alternative(mapping: str, told: Any) -> None:
+    content = "content: {application/json: {schema: {$ref: '#/components/schemas/Pet'}}}"
+    paths = f"/a: {{post: {{requestBody: {{{content}}}, responses: {{200: {{{content}}}}}}}}}"
+    made = tool(paths, CHOICE.replace("MAPPING", mapping)).definition
+    branches = made.input_schema["properties"]["body"]["anyOf"]
+    chosen = [
+        branch["properties"]["kind"].get("enum")
+        if "$ref" in branch and "properties" in branch
+        else None
+        for branch in branches
+    ]
+    assert chosen == told
+    assert "x-chosen-by" not in str((made.input_schema, made.output_schema))
+    assert "'tom'" not in str(made.output_schema)
