@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeGuard
 
 from forge.schemas.tolerance import drop_presence, relax_alternatives
 from forge.schemas.walk import PREFIX, list_references, memoize, memoize_pairs, rebuild_schema
-from forge.text import shorten_text
+from forge.text import sanitize_prose, shorten_text
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import HOLDERS, parts
 
@@ -276,7 +276,8 @@ class Projection:
         is_text = all(part.get("type", "string") == "string" for part in found)
         if not found or is_told or not is_text or "properties" in schema:
             return {}
-        return {"properties": {property: {"enum": values}}}
+        text = sanitize_prose(f"Is {' or '.join(map(repr, values))} here.", MAX_TEXT)
+        return {"properties": {property: {"type": "string", "description": text}}}
 
     def _find_hidden(self, schema: Mapping[str, Any]) -> frozenset[str]:
         """The properties of an object, in all its parts, that this direction does not carry."""

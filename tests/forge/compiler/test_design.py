@@ -346,8 +346,11 @@ components:
 @pytest.mark.parametrize(
     ("mapping", "told"),
     [
-        ("cat: '#/components/schemas/Cat', tom: Cat, cow: Cow", [["cat", "tom"], None, None]),
-        ("dog: Dog", [None, ["dog"], None]),
+        (
+            "cat: '#/components/schemas/Cat', tom: Cat, cow: Cow",
+            ["Is 'cat' or 'tom' here.", None, None],
+        ),
+        ("dog: Dog", [None, "Is 'dog' here.", None]),
         ("", [None, None, None]),
     ],
 )
@@ -357,7 +360,7 @@ def test_a_request_is_told_which_value_chooses_an_alternative(mapping: str, told
     made = tool(paths, CHOICE.replace("MAPPING", mapping)).definition
     branches = made.input_schema["properties"]["body"]["anyOf"]
     chosen = [
-        branch["properties"]["kind"].get("enum")
+        branch["properties"]["kind"]["description"]
         if "$ref" in branch and "properties" in branch
         else None
         for branch in branches
