@@ -206,10 +206,20 @@ def build_argument_schema(parameter: Parameter, schemas: Mapping[str, Schema]) -
         return False
     if parameter.description:
         schema["description"] = parameter.description
-    if parameter.location == "path" and resolve_schema(schema, schemas).get("type") == "string":
-        # An empty value would name another resource: the path without it.
-        schema["minLength"] = max(1, schema.get("minLength", 0))
+    if parameter.location == "path" and parameter.media_type is None:
+        _forbid_empty(schema, resolve_schema(schema, schemas))
     return schema
+
+
+_SIZES = {"string": "minLength", "array": "minItems", "object": "minProperties"}
+
+
+def _forbid_empty(schema: dict[str, Any], found: Mapping[str, Any]) -> None:
+    """Refuse an empty value in a path: that would name another resource, the path without it."""
+    kind = found.get("type")
+    size = _SIZES.get(kind) if isinstance(kind, str) else None
+    if size is not None:
+        schema[size] = max(1, schema.get(size, 0))
 
 
 def build_body_schema(

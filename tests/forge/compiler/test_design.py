@@ -368,3 +368,20 @@ def test_a_request_is_told_which_value_chooses_an_alternative(mapping: str, told
     assert chosen == told
     assert "x-chosen-by" not in str((made.input_schema, made.output_schema))
     assert "'tom'" not in str(made.output_schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "bound"),
+    [
+        ("{type: array, items: {type: string}}", {"minItems": 1}),
+        ("{type: array, minItems: 2}", {"minItems": 2}),
+        ("{type: object}", {"minProperties": 1}),
+        ("{type: string}", {"minLength": 1}),
+        ("{$ref: '#/components/schemas/Named'}", {}),
+    ],
+)
+def test_no_value_that_goes_into_a_path_is_empty(schema: str, bound: dict[str, int]) -> None:
+    parameter = f"{{name: a, in: path, required: true, schema: {schema}}}"
+    made = tool(f"/{{a}}: {{get: {{parameters: [{parameter}]}}}}", PET).definition
+    given = made.input_schema["properties"]["a"]
+    assert {key: given[key] for key in given if key.startswith("min")} == bound
