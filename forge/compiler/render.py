@@ -28,6 +28,8 @@ _WORD = re.compile(r"\w+")
 _STRING = re.compile(r'''"""(?s:.*?)"""|"(?:[^"\\\n]|\\.)*"''' r"|'(?:[^'\\\n]|\\.)*'")
 """A string literal or docstring as this module writes them."""
 _DELIMITED = {"spaceDelimited": "ssv", "pipeDelimited": "pipes", "tabDelimited": "tsv"}
+_OF_RANGES = {"audio/*": "audio/mpeg", "image/*": "image/png", "video/*": "video/mp4"}
+"""What is sent for a range of types: servers look at the content more than at its exact type."""
 _PREFIXED = frozenset({"label", "matrix"})
 _FIRST = {"page": 1}
 """The first page's number where the code does not say one."""
@@ -275,12 +277,18 @@ def _render_body(body: BodyArgument, schemas: Mapping[str, Schema]) -> list[list
         written = [_render_xml_body(body, schemas)]
     else:
         written = [[f"        {body.kind}={body.name},"]]
-    kind = strip_parameters(body.media.type)
-    if "*" not in kind and kind != DEFAULT_TYPES[body.kind]:
-        written.append(
-            [f"        content_type={format_literal(sanitize_line(body.media.type, 200))},"]
-        )
+    kind = _choose_concrete_type(body)
+    if kind != DEFAULT_TYPES[body.kind]:
+        written.append([f"        content_type={format_literal(kind)},"])
     return written
+
+
+def _choose_concrete_type(body: BodyArgument) -> str:
+    """The media type of a body, a usual one for a range: none can be sent."""
+    kind = strip_parameters(body.media.type)
+    if "*" in kind:
+        return _OF_RANGES.get(kind, DEFAULT_TYPES[body.kind])
+    return kind if kind == DEFAULT_TYPES[body.kind] else sanitize_line(body.media.type, 200)
 
 
 def _render_xml_body(body: BodyArgument, schemas: Mapping[str, Schema]) -> list[str]:

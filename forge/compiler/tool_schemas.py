@@ -206,10 +206,20 @@ def build_argument_schema(parameter: Parameter, schemas: Mapping[str, Schema]) -
         return False
     if parameter.description:
         schema["description"] = parameter.description
-    if parameter.location == "path" and resolve_schema(schema, schemas).get("type") == "string":
-        # An empty value would name another resource: the path without it.
-        schema["minLength"] = max(1, schema.get("minLength", 0))
+    if parameter.location == "path" and parameter.media_type is None:
+        _forbid_empty(schema, resolve_schema(schema, schemas))
     return schema
+
+
+_SIZES = {"string": "minLength", "array": "minItems", "object": "minProperties"}
+
+
+def _forbid_empty(schema: dict[str, Any], found: Mapping[str, Any]) -> None:
+    """Refuse an empty value in a path: that would name another resource, the path without it."""
+    kind = found.get("type")
+    size = _SIZES.get(kind) if isinstance(kind, str) else None
+    if size is not None:
+        schema[size] = max(1, schema.get(size, 0))
 
 
 def build_body_schema(
@@ -222,9 +232,10 @@ def build_body_schema(
     if kind == "binary":
         schema: dict[str, Any] = {**_BASE64}
         described = described or f"The content ({media.type}), in base64."
-    elif kind == "text" and resolve_schema(written, schemas).get("type") != "string":
+    elif kind == "text" and not _is_text(resolve_schema(written, schemas)):
         schema = {"type": "string"}
-        described = described or f"The content ({media.type}), as text."
+        told = resolve_schema(written, schemas).get("description", "")
+        described = described or told or f"The content ({media.type}), as text."
     elif written is False:
         return False
     else:
@@ -236,6 +247,11 @@ def build_body_schema(
     if kind == "lines" and resolve_schema(schema, schemas).get("type") != "array":
         schema = {"type": "array", "items": schema}
     return {**schema, "description": described} if described else schema
+
+
+def _is_text(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema is of text as it is sent; `format: binary` says that a body is a file."""
+    return schema.get("type") == "string" and schema.get("format") != "binary"
 
 
 def _replace_file_fields(

@@ -36,6 +36,7 @@ _MANNERS = frozenset("async batch bulk force hard mass soft".split())
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _STARTED = frozenset({"201", "202"})
 """Successes of what made or started something."""
+_GROUPED = re.compile(r"(?:[A-Z][A-Za-z0-9]*_|(?:[A-Za-z][\w-]*\.)+)([A-Za-z][A-Za-z0-9]*)\Z")
 _METHOD_ENDING = re.compile(
     r"(?<=[A-Za-z0-9])(?:(?i:[_.-]?using[_.-]?(?:get|head))|[_.-]?(?:GET|HEAD))(?:_[0-9]+)?\Z"
 )
@@ -62,9 +63,16 @@ def classify_access(
         return "write"
     named = split_words(_strip_method(operation_id, method, path))
     said = split_words(summary)
-    told = believed and _says_read(named, said)
+    method_word = _find_method_word(_strip_method(operation_id, method, path))
+    is_named_read = believed and method_word in _READS
+    told = believed and (is_named_read or _says_read(named, said))
     answers = set(successes)
-    if _has_acting_name(path, named, said):
+    if is_named_read:
+        named = []
+    elif believed and named[:1] and named[0] in _ALSO_NOUNS and _READS & {*said[:1]}:
+        # `orderTypes` whose summary is "Get the order types".
+        named = named[1:]
+    if method_word in _ONLY_ACTS or _has_acting_name(path, named, said):
         return "write"
     if not told and (_names_an_act(path) or (answers and answers <= _STARTED)):
         return "write"
@@ -84,6 +92,14 @@ def _strip_method(operation_id: str, method: str, path: str) -> str:
     if operation_id.endswith(added) and len(operation_id) > len(added):
         return operation_id.removesuffix(added)
     return _METHOD_ENDING.sub("", operation_id)
+
+
+def _find_method_word(operation_id: str) -> str:
+    """The first word of the method in an id that begins with a group: `Orders_List`,
+    `OrderApi_GetById`, `drive.changes.getStartPageToken`; "" for any other id.
+    """
+    method = _GROUPED.match(operation_id)
+    return split_words(method[1])[0] if method else ""
 
 
 def _says_read(named: list[str], said: list[str]) -> bool:

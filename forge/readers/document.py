@@ -36,6 +36,9 @@ _NAMELESS = 'in "<unicode string>", '
 """What PyYAML calls a document that it got as a text."""
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_UTF8_CHARACTER = re.compile(
+    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+)
 _SURROGATE_ESCAPE = re.compile(r"\\[uU]0*[dD][89a-fA-F]")
 """As JSON and YAML write it."""
 
@@ -258,9 +261,24 @@ def _decode_text(content: bytes, name: str) -> tuple[str, tuple[DocumentProblem,
         if b"\0" in content[:4096]:
             raise DocumentUnreadable(name, "it is binary, not text") from error
         where = f"byte {error.start} is not {encoding.upper()}"
+        if encoding == "utf-8" and (text := _decode_windows(content)) is not None:
+            return text, (DocumentProblem(name, "", f"{where}; read as Windows-1252"),)
         return content.decode(encoding, "replace"), (
             DocumentProblem(name, "", f"{where}; replaced"),
         )
+
+
+def _decode_windows(content: bytes) -> str | None:
+    """Return the text of a file of Windows-1252 (also Latin-1); None for any other.
+
+    Where characters of UTF-8 are in it too, it is a damaged file of that.
+    """
+    if _UTF8_CHARACTER.search(content):
+        return None
+    try:
+        return content.decode("cp1252")
+    except UnicodeDecodeError:
+        return None
 
 
 def _check_depth(value: Any, name: str) -> int:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from forge.schemas.projection import resolve_schema
 from sandbox.bundle.apispec import MediaType, Schema
+from sandbox.schemas.keywords import declared_types
 
 BodyKind = Literal["json", "form", "multipart", "text", "binary", "lines", "xml"]
 PREFERENCE: tuple[BodyKind, ...] = ("json", "form", "multipart", "lines", "text", "binary", "xml")
@@ -45,7 +46,9 @@ def classify_media_type(media: MediaType, schemas: Mapping[str, Schema]) -> Body
     if is_json(media.type):
         return "json"
     if name == DEFAULT_TYPES["form"]:
-        return "form"
+        # Without fields that are told, a caller writes the encoded form.
+        kinds = declared_types(written)
+        return "form" if not kinds or "object" in kinds else "text"
     if name.startswith("multipart/"):
         return "multipart"
     if _TEXT.fullmatch(name):

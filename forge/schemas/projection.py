@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeGuard
 
 from forge.schemas.tolerance import drop_presence, relax_alternatives
 from forge.schemas.walk import PREFIX, list_references, memoize, memoize_pairs, rebuild_schema
-from forge.text import shorten_text
+from forge.text import sanitize_prose, shorten_text
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import HOLDERS, parts
 
@@ -21,7 +21,9 @@ MAX_NEEDED = 16
 MAX_OUTLINED = 8
 """How deep alternatives of alternatives are looked into for their type."""
 _PROSE = frozenset({"title", "description", "examples", "default", "deprecated"})
-_FLAGS = frozenset({"readOnly", "writeOnly", "xml"})
+CHOSEN_BY = "x-chosen-by"
+"""At an alternative of a schema with a discriminator: its property, and the values for this one."""
+_FLAGS = frozenset({"readOnly", "writeOnly", "xml", CHOSEN_BY})
 _NOT_IN_RESPONSES = _PROSE | _FLAGS
 _NAMING_PROPERTIES = frozenset({"allOf", "properties", "required"})
 _WITH_PARTS = HOLDERS | _NAMING_PROPERTIES
@@ -260,7 +262,22 @@ class Projection:
             kept["description"] = shorten_text(kept["description"], MAX_TEXT)
         if kept.get("format") == "binary":
             kept.setdefault("contentEncoding", "base64")
+        if CHOSEN_BY in schema:
+            kept |= self._build_choice(schema, **schema[CHOSEN_BY])
         return kept
+
+    def _build_choice(
+        self, schema: Mapping[str, Any], property: str, values: list[str]
+    ) -> dict[str, Any]:
+        """What tells a caller how to choose an alternative; nothing where it says that itself."""
+        written = merge_properties(schema, self._schemas).get(property)
+        found = list_applied_schemas(written or {}, self._schemas)
+        is_told = any("enum" in part or "const" in part or self._hide in part for part in found)
+        is_text = all(part.get("type", "string") == "string" for part in found)
+        if not found or is_told or not is_text or "properties" in schema:
+            return {}
+        text = sanitize_prose(f"Is {' or '.join(map(repr, values))} here.", MAX_TEXT)
+        return {"properties": {property: {"type": "string", "description": text}}}
 
     def _find_hidden(self, schema: Mapping[str, Any]) -> frozenset[str]:
         """The properties of an object, in all its parts, that this direction does not carry."""

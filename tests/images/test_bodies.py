@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import email
 import email.policy
 import json
@@ -115,6 +116,24 @@ def test_a_file_part_has_a_name_and_a_type() -> None:
         ("many", "many", "application/octet-stream", b"hi"),
         ("many", "many", "x/y", b"hi"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("begins", "filename", "told"),
+    [
+        (b"\x89PNG\r\n\x1a\n.", None, "image/png"),
+        (b"\xff\xd8\xff\xe0", None, "image/jpeg"),
+        (b"GIF89a", None, "image/gif"),
+        (b"%PDF-1.7", None, "application/pdf"),
+        (b"%PDF-1.7", "a.png", "image/png"),
+        (b"PK..", None, "application/octet-stream"),
+    ],
+)
+def test_a_file_without_a_telling_name_has_the_type_that_it_begins_as(
+    begins: bytes, filename: str | None, told: str
+) -> None:
+    value = file(base64.b64encode(begins).decode(), filename)
+    assert [kind for _, _, kind, _ in parts(multipart_body({"f": value}, None))] == [told]
 
 
 def test_a_part_may_have_a_type_of_its_own() -> None:

@@ -81,6 +81,13 @@ def test_path_styles_are_written_as_openapi_says(value: Any, text: str) -> None:
         (deep(OBJECT), "color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150"),
         (deep({"a": {"b": [1, 2]}}), "color%5Ba%5D%5Bb%5D=1&color%5Ba%5D%5Bb%5D=2"),
         (deep({"a": [{"b": 1}]}), "color%5Ba%5D%5B0%5D%5Bb%5D=1"),
+        (deep(["a", "b"]), "color%5B%5D=a&color%5B%5D=b"),
+        (
+            deep([{"a": 1, "b": [2, 3]}]),
+            "color%5B0%5D%5Ba%5D=1&color%5B0%5D%5Bb%5D%5B%5D=2&color%5B0%5D%5Bb%5D%5B%5D=3",
+        ),
+        (deep([]), ""),
+        (deep("blue"), "color=blue"),
         (json_text({"a": "é"}), "color=%7B%22a%22%3A%22%5Cu00e9%22%7D"),
         (["a,b", "c d"], "color=a%2Cb&color=c%20d"),
         (csv(["a,b", "c d"]), "color=a%2Cb,c%20d"),

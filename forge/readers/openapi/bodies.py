@@ -7,7 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from forge.readers.openapi.context import OperationSkipped, ReaderContext
-from forge.readers.openapi.parameters import extract_simple_schema, is_true, read_collection_style
+from forge.readers.openapi.parameters import (
+    BODY_LOCATIONS,
+    find_own_schema,
+    is_true,
+    read_collection_style,
+)
 from forge.readers.openapi.references import Node, UnresolvedReference
 from forge.text import sanitize_prose
 from sandbox.bundle.apispec import Encoding, MediaType, RequestBody, Response, Style
@@ -25,11 +30,42 @@ _STATUS = re.compile(r"[1-5](\d\d|XX)\Z")
 _STYLES = frozenset({"form", "spaceDelimited", "pipeDelimited", "deepObject"})
 
 
-def read_request_body(context: ReaderContext, operation: Node) -> RequestBody | None:
-    """Read the body of an OpenAPI 3.x operation. Raises OperationSkipped where its reference cannot
-    be resolved.
+def split_body_parameters(
+    context: ReaderContext, nodes: Iterable[Node], operation: Node
+) -> tuple[list[Node], list[Node]]:
+    """Split an operation's parameters into those that are its body, as in Swagger 2.0, and the
+    others. In OpenAPI 3.x they are its body where it has none of its own, and that is reported.
     """
+    both: tuple[list[Node], list[Node]] = ([], [])
+    is_own = context.dialect == "2.0"
+    is_taken = is_own or operation.read("requestBody") is None
+    for node in nodes:
+        in_body = node.value["in"] in BODY_LOCATIONS
+        if in_body and is_taken and not is_own:
+            reason = f"`in: {node.value['in']}` is of Swagger 2.0; it is read as the request body"
+            context.problems.add(node.to_problem(reason))
+        both[not (in_body and is_taken)].append(node)
+    return both
+
+
+def read_body(
+    context: ReaderContext, parameters: list[Node], operation: Node
+) -> RequestBody | None:
+    """Read the body of an operation: from the parameters that are its body, where it has any, else
+    from its request body. Raises OperationSkipped.
+    """
+    if parameters:
+        return _read_swagger_body(context, parameters, operation)
     node = operation.get("requestBody")
+    if node.value is not None and context.dialect == "2.0":
+        context.problems.add(node.to_problem("`requestBody` is of OpenAPI 3; it is read as there"))
+    return _read_request_body(context, node)
+
+
+def _read_request_body(context: ReaderContext, node: Node) -> RequestBody | None:
+    """Read a body of OpenAPI 3.x. Raises OperationSkipped where its reference cannot be
+    resolved.
+    """
     if node.value is None:
         return None
     try:
@@ -46,11 +82,8 @@ def read_request_body(context: ReaderContext, operation: Node) -> RequestBody | 
     return RequestBody(content, is_true(node.read("required")), description)
 
 
-def read_swagger_body(
-    context: ReaderContext, parameters: Iterable[Node], operation: Node
-) -> RequestBody | None:
+def _read_swagger_body(context: ReaderContext, nodes: list[Node], operation: Node) -> RequestBody:
     """Build the body from Swagger 2.0 `body` or `formData` parameters."""
-    nodes = list(parameters)
     whole = [node for node in nodes if node.value["in"] == "body"]
     fields = [node for node in nodes if node.value["in"] == "formData"]
     consumes = _list_media_types(context, operation, "consumes")
@@ -61,15 +94,14 @@ def read_swagger_body(
         content = tuple(MediaType(kind, schema) for kind in consumes or ("application/json",))
         description = sanitize_prose(node.read("description"), 500)
         return RequestBody(content, is_true(node.read("required")), description)
-    return _build_form(context, fields, consumes) if fields else None
+    return _build_form(context, fields, consumes)
 
 
 def read_responses(context: ReaderContext, operation: Node) -> tuple[Response, ...]:
     """Read the documented responses; an invalid one is reported and left out."""
     made: dict[str, Response] = {}
     node = operation.get("responses")
-    is_swagger = context.dialect == "2.0"
-    produced = _list_media_types(context, operation, "produces") if is_swagger else ()
+    produced = _list_media_types(context, operation, "produces")
     for code, written in node.list_items():
         status = "default" if code.lower() == "default" else code.strip().upper()
         if status != "default" and not _STATUS.match(status):
@@ -90,9 +122,9 @@ def _read_response(
 ) -> Response:
     description = sanitize_prose(node.read("description"), 200)
     headers = tuple(name.lower() for name, _ in node.get("headers").list_items()[:MAX_HEADERS])
-    if context.dialect != "2.0":
-        return Response(status, description, _read_content(context, node.get("content")), headers)
     at = node.get("schema")
+    if isinstance(node.read("content"), dict):
+        return Response(status, description, _read_content(context, node.get("content")), headers)
     if at.value is None:
         return Response(status, description, headers=headers)
     schema = context.schemas.convert(at)
@@ -160,7 +192,7 @@ def _build_form(
     required = []
     for node in fields:
         name = str(node.value["name"])
-        schema = context.schemas.convert(extract_simple_schema(node))
+        schema = context.schemas.convert(find_own_schema(context, node))
         text = sanitize_prose(node.read("description"), 500)
         keywords = schema if isinstance(schema, dict) else {}
         properties[name] = {**keywords, "description": text} if text else schema
@@ -172,12 +204,18 @@ def _build_form(
     schema = {"type": "object", "properties": properties}
     if required:
         schema["required"] = required
-    has_file = any(node.value.get("type") == "file" for node in fields)
+    has_file = any(map(_is_file, properties.values()))
     kinds = tuple(k for k in consumes if k in (MULTIPART, FORM) and not (has_file and k == FORM))
     content = tuple(
         MediaType(kind, schema, encoding) for kind in kinds or (MULTIPART if has_file else FORM,)
     )
     return RequestBody(content, bool(required))
+
+
+def _is_file(schema: Any) -> bool:
+    """Whether a field is a file, or a list of files."""
+    inner = schema.get("items", schema) if isinstance(schema, dict) else None
+    return isinstance(inner, dict) and inner.get("format") == "binary"
 
 
 def _list_media_types(context: ReaderContext, operation: Node, key: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from forge.text import sanitize_prose
 TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 MAX_PATTERN = 2000
 _COLLECTION = (dict, list)
+_LITERAL = re.compile(r"/(.+)/([dgimsuvy]*)\Z", re.DOTALL)
 _XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,79}\Z")
 _NODE_TYPES = {"attribute": "attribute", "element": "wrapped"}
 """What 3.2's `nodeType` says in the words of 3.1; on what is no list `wrapped` says nothing."""
@@ -143,7 +144,18 @@ def _check_pattern(raw: Any) -> Any:
 
 
 def _read_pattern(raw: Any) -> Any:
-    return _check_pattern(raw) if isinstance(raw, str) else None if raw is None else INVALID
+    if not isinstance(raw, str):
+        return None if raw is None else INVALID
+    literal = _LITERAL.match(raw)
+    # A schema has no flags, so a pattern for both cases cannot be kept.
+    return _check_pattern(raw) if literal is None else _strip_slashes(*literal.groups())
+
+
+def _strip_slashes(pattern: str, flags: str) -> Any:
+    """Return the pattern of a regular expression that is written as in JavaScript. The slashes,
+    taken as part of it, would refuse what it is for: nothing stands before `^`.
+    """
+    return None if "i" in flags else _check_pattern(pattern.replace("\\/", "/"))
 
 
 def _read_word(raw: Any) -> Any:

@@ -23,6 +23,9 @@ _NAME = (str, int, float)
 _NAMING = frozenset({"$ref", "allOf", "properties"})
 WHOLE_QUERY = "querystring"
 """3.2: one parameter that is all of the query."""
+BODY_LOCATIONS = ("body", "formData")
+"""2.0: parameters that are the body, or its fields."""
+_CALLED = {name.lower(): name for name in (*LOCATIONS, *BODY_LOCATIONS, WHOLE_QUERY)}
 _STYLES: dict[str, frozenset[str]] = {
     "path": frozenset({"simple", "label", "matrix"}),
     "query": frozenset({"form", "spaceDelimited", "pipeDelimited", "deepObject"}),
@@ -62,6 +65,7 @@ def collect_parameters(context: ReaderContext, path_item: Node, operation: Node)
                 reason = f"{error.problem.reason}; the parameter is left out"
                 context.problems.add(node.to_problem(reason))
                 continue
+            found = _correct_location(context, found)
             written = found.value if isinstance(found.value, dict) else {}
             name, location = written.get("name"), written.get("in")
             if isinstance(name, _NAME) and isinstance(location, str) and name != "":
@@ -73,6 +77,16 @@ def collect_parameters(context: ReaderContext, path_item: Node, operation: Node)
     return list(merged.values())
 
 
+def _correct_location(context: ReaderContext, node: Node) -> Node:
+    """Return the parameter with its `in` as the standard writes it, in whatever case it is."""
+    written = node.read("in")
+    meant = _CALLED.get(written.strip().lower()) if isinstance(written, str) else None
+    if meant is None or meant == written:
+        return node
+    context.problems.add(node.to_problem(f"`in` cannot be {written[:40]!r}; {meant} is taken"))
+    return Node({**node.value, "in": meant}, node.file, node.place)
+
+
 def read_parameters(
     context: ReaderContext,
     nodes: Iterable[Node],
@@ -81,14 +95,11 @@ def read_parameters(
 ) -> tuple[Parameter, ...]:
     """Read the parameters, and add one for each placeholder of the path that has none.
 
-    `credentials` are (location, lower-case name) pairs that the broker fills in; body parameters of
-    Swagger 2.0 are skipped.
+    `credentials` are (location, lower-case name) pairs that the broker fills in.
     """
     made: dict[tuple[str, str], Parameter] = {}
     for node in nodes:
         location, name = node.value["in"], str(node.value["name"])
-        if location in ("body", "formData") and context.dialect == "2.0":
-            continue
         if location == WHOLE_QUERY and _is_writable(node):
             location = "query"
         reason = _find_unusable_reason(node, location, name, placeholders)
@@ -143,8 +154,16 @@ def read_collection_style(node: Node, location: str) -> tuple[Style, bool]:
     return _COLLECTIONS.get(str(written), plain), False
 
 
-def extract_simple_schema(node: Node) -> Node:
-    """Return the schema keywords that a Swagger 2.0 parameter, header or form field has itself."""
+def find_own_schema(context: ReaderContext, node: Node) -> Node:
+    """Return the schema of a parameter or form field: the one under `schema`, or the keywords that
+    it has itself, whichever its dialect has first.
+    """
+    at = node.get("schema")
+    is_simple = context.dialect == "2.0" and node.read("type") is not None
+    return _extract_simple_schema(node) if is_simple or at.value is None else at
+
+
+def _extract_simple_schema(node: Node) -> Node:
     kept = {key: value for key, value in node.value.items() if key in _SCHEMA_KEYS}
     return Node(kept, node.file, node.place)
 
@@ -190,7 +209,7 @@ def _read_parameter(context: ReaderContext, node: Node, location: Location, name
     content = node.get("content")
     if context.dialect == "2.0":
         style, explode = read_collection_style(node, location)
-        schema = context.schemas.convert(extract_simple_schema(node))
+        schema = context.schemas.convert(find_own_schema(context, node))
         return Parameter(name, location, schema, required, style, explode, description=description)
     if isinstance(content.value, dict) and content.value:
         media_type, media = next(iter(content.list_items()), ("", content))
@@ -205,14 +224,11 @@ def _read_parameter(context: ReaderContext, node: Node, location: Location, name
         return Parameter(
             name, location, schema, required, manner, media_type=kind, description=description
         )
-    at = node.get("schema")
-    if at.value is None:
-        at = extract_simple_schema(node)
     style, explode = _read_style(context, node, location)
     return Parameter(
         name=name,
         location=location,
-        schema=context.schemas.convert(at),
+        schema=context.schemas.convert(find_own_schema(context, node)),
         required=required,
         style=style,
         explode=explode,
@@ -236,6 +252,10 @@ def _to_text_schema(schema: Schema) -> Schema:
 def _read_style(context: ReaderContext, node: Node, location: Location) -> tuple[Style, bool]:
     default: Style = "simple" if location in ("path", "header") else "form"
     written = node.read("style")
+    if written is None and node.read("explode") is None and node.read("collectionFormat"):
+        reason = "collectionFormat is of Swagger 2.0; it is read as its style"
+        context.problems.add(node.to_problem(reason))
+        return read_collection_style(node, location)
     if written is not None and not (isinstance(written, str) and written in _STYLES[location]):
         reason = f"style cannot be {str(written)[:40]!r} in {location}; {default} is taken"
         context.problems.add(node.to_problem(reason))

@@ -10,9 +10,15 @@ from urllib.parse import parse_qsl, quote
 from forge.readers.openapi import parameters, servers
 from forge.readers.openapi.context import OperationSkipped
 from forge.readers.openapi.references import Node
+from forge.text import sanitize_prose
 from sandbox.bundle.apispec import Parameter
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
+_FOREIGN = re.compile(
+    r"(?<=/):([A-Za-z_]\w*)(?=[/?#]|\Z)|<(?:\w+:)?(\w+)>|%7B([^{}/%]+)%7D", re.ASCII | re.IGNORECASE
+)
+"""Placeholders as they are in routes of frameworks, or escaped."""
+_ODD_SIGNS = frozenset("+*:<%")
 _PLAIN = re.compile(r"[A-Za-z0-9_.~/-]*")
 """A path of which nothing has to be escaped."""
 _MALFORMED = frozenset("{}\\")
@@ -26,18 +32,24 @@ def list_placeholders(path: str) -> list[str]:
 
 
 def rename_placeholders(path: str, nodes: list[Node]) -> str:
-    """Rename `{name+}`, `{+name}` and `{name*}` (used by gateways; cf. RFC 6570) to the declared
-    names.
+    """Write placeholders as the standard does, and call them as their declarations do.
+
+    `{name+}`, `{+name}` and `{name*}` are used by gateways (cf. RFC 6570). A segment `:name` is a
+    placeholder in most frameworks' routes; `<name>` and `%7Bname%7D` are only if that is declared.
     """
-    if "+" not in path and "*" not in path:
+    if _ODD_SIGNS.isdisjoint(path):
         return path
     declared = {str(node.value["name"]) for node in nodes if node.value["in"] == "path"}
 
-    def called(match: re.Match[str]) -> str:
+    def rename(match: re.Match[str]) -> str:
         name = match[1].strip("+*")
         return f"{{{name}}}" if match[1] not in declared and name in declared else match[0]
 
-    return _PLACEHOLDER.sub(called, path)
+    def rewrite(match: re.Match[str]) -> str:
+        name = match[1] or match[2] or match[3]
+        return f"{{{name}}}" if match[1] or name in declared else match[0]
+
+    return _PLACEHOLDER.sub(rename, _FOREIGN.sub(rewrite, path))
 
 
 def parse_template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
@@ -93,14 +105,22 @@ def merge_query(
         return read
     made = {(p.location, p.name): p for p in read}
     for name, value in query:
-        whole = _WHOLE_PLACEHOLDER.match(value)
+        # `?{name}=1` has an example where others have the placeholder.
+        whole = _WHOLE_PLACEHOLDER.match(name) or _WHOLE_PLACEHOLDER.match(value)
         inner = made.get(("path", whole[1])) if whole else None
-        if inner is None:
+        if inner is not None:
+            name = inner.name if inner.name == name.strip("{}") else name
+            made["query", name] = replace(
+                inner, name=name, location="query", style="form", explode=True
+            )
+        elif _PLACEHOLDER.search(value):
+            text = sanitize_prose(f"Is written {value}.", 500)
+            made["query", name] = Parameter(
+                name, "query", {"type": "string"}, required=True, description=text
+            )
+        else:
             made["query", name] = Parameter(name, "query", {"const": value}, required=True)
-            continue
-        if f"{{{inner.name}}}" not in template:
-            del made["path", inner.name]
-        made["query", name] = replace(
-            inner, name=name, location="query", style="form", explode=True
-        )
+    asked = {name for pair in query for text in pair for name in _PLACEHOLDER.findall(text)}
+    for name in asked.difference(_PLACEHOLDER.findall(template)):
+        made.pop(("path", name), None)
     return tuple(sorted(made.values(), key=lambda p: parameters.LOCATIONS.index(p.location)))

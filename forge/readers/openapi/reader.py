@@ -234,14 +234,11 @@ def _read_operation(
     wanted = security.read_requirement(context, node, known)
     required = security.join_required_credentials(wanted.alternatives, nodes, known)
     placeholders = paths.list_placeholders(path)
+    of_body, others = bodies.split_body_parameters(context, nodes, node)
     read = parameters.read_parameters(
-        context, nodes, placeholders, security.find_credential_places(required, known)
+        context, others, placeholders, security.find_credential_places(required, known)
     )
-    body = (
-        bodies.read_swagger_body(context, nodes, node)
-        if context.dialect == "2.0"
-        else bodies.read_request_body(context, node)
-    )
+    body = bodies.read_body(context, of_body, node)
     answers = bodies.read_responses(context, node)
     operation_id = sanitize_line(node.read("operationId"), 200)
     summary = sanitize_prose(node.read("summary"), 200)

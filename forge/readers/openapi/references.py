@@ -20,6 +20,13 @@ from forge.readers.document import (
 MAX_FILES = 4000
 MAX_TOTAL_BYTES = 2 * MAX_BYTES
 MAX_HOPS = 64
+_KINDS = (
+    (("definitions",), ("components", "schemas")),
+    (("parameters",), ("components", "parameters")),
+    (("responses",), ("components", "responses")),
+)
+"""Where parts of a kind are in Swagger 2.0 and in OpenAPI 3."""
+_SECTIONS = {"": _KINDS[0]} | {"/".join(place): kind for kind in _KINDS for place in kind}
 _NAMING = (("$id", ""), ("$self", ""), ("$anchor", "#"), ("$dynamicAnchor", "#"))
 """What names a place, and how a reference to that begins; `$self` is 3.2's."""
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", ""})
@@ -152,9 +159,9 @@ class References:
                 return self._walk_pointer(by_id, fragment)
             return self._resolve_pointer(self._open_file(node.file, location), fragment)
         except (KeyError, IndexError, ValueError, TypeError) as error:
-            bare = self._find_bare_name(reference)
-            if bare is not None:
-                return bare
+            meant = self._find_misplaced(reference)
+            if meant is not None:
+                return meant
             told = error.args[0] if isinstance(error, _FileNotRead) else "there is nothing there"
             raise UnresolvedReference(
                 node.to_problem(f"cannot follow $ref {shown!r}: {told}")
@@ -185,14 +192,18 @@ class References:
         finally:
             self._nesting -= 1
 
-    def _find_bare_name(self, reference: str) -> Node | None:
-        # Swagger 1.2 and early 2.0 documents write `$ref: Pet` for a definition.
-        for place in (("definitions",), ("components", "schemas")):
+    def _find_misplaced(self, reference: str) -> Node | None:
+        """Return the part of the document that a reference means which names it by its name alone,
+        as Swagger 1.2 did, without `#` or `/`, or where another version has such parts.
+        """
+        section, _, name = reference.lstrip("#/").rpartition("/")
+        name = unquote(name).replace("~1", "/").replace("~0", "~")
+        for place in _SECTIONS.get(section, ()):
             node = self.root
             for key in place:
                 node = node.get(key)
-            if isinstance(node.value, dict) and reference in node.value:
-                return node.get_child(reference)
+            if isinstance(node.value, dict) and name in node.value:
+                return node.get_child(name)
         return None
 
     def _collect_anchors(self, file: str) -> dict[str, Node]:

@@ -16,6 +16,7 @@ from forge.readers.document import DocumentProblem
 from forge.readers.openapi.conflicts import find_conflict, merge_parts
 from forge.readers.openapi.keywords import INVALID, VALUES
 from forge.readers.openapi.references import Node, Place, References, UnresolvedReference
+from forge.schemas.projection import CHOSEN_BY
 from forge.schemas.walk import PREFIX, cut_reference, find_endless_references, make_sound
 from forge.text import sanitize_line
 from sandbox.bundle.apispec import Schema
@@ -37,6 +38,8 @@ _OF_DIALECTS = frozenset(
 """What dialects write in different ways."""
 _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _SCHEMA = (dict, bool)
+_CLASSES = {"array": list, "boolean": bool, "object": dict, "string": str}
+_FLAGS = {"true": True, "false": False}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -232,13 +235,57 @@ class SchemaConverter:
             made["const"] = None
         if "enum" in made:
             made["enum"] = _cast_values(made["enum"], made.get("type"))
+            self._settle_type(node, made)
         if "example" in made:
             made.setdefault("examples", [made["example"]])
             del made["example"]
         if "discriminator" in value and "oneOf" in made and "anyOf" not in made:
             # Which alternative it is, a property says; that others fit too is no mistake.
             made["anyOf"] = made.pop("oneOf")
+        if "anyOf" in made and isinstance(value.get("discriminator"), dict):
+            made["anyOf"] = _mark_alternatives(made["anyOf"], value["discriminator"])
         return make_sound(made)
+
+    def _settle_type(self, node: Node, made: dict[str, Any]) -> None:
+        """Make an enumeration and its type agree where no value has that type: what stands beside
+        an array is of its items, else the values count.
+        """
+        kind, values = made.get("type"), [v for v in made["enum"] if v is not None]
+        if not isinstance(kind, str) or not values or any(_has_type(v, kind) for v in values):
+            return
+        if kind != "array":
+            del made["type"]
+            self._report(node.to_problem(f"no enumerated value is of type {kind}; they count"))
+            return
+        items = made.get("items")
+        made["items"] = {"enum": made.pop("enum"), **(items if isinstance(items, dict) else {})}
+        self._report(node.to_problem("no enumerated value is an array; they are its items'"))
+
+
+def _mark_alternatives(branches: list[Schema], discriminator: dict[str, Any]) -> list[Schema]:
+    """Note at each alternative the values of the discriminator's property that choose it."""
+    name, mapping = discriminator.get("propertyName"), discriminator.get("mapping")
+    chosen: dict[str, list[str]] = {}
+    for value, target in mapping.items() if isinstance(mapping, dict) else ():
+        if isinstance(value, str) and isinstance(target, str):
+            chosen.setdefault(target.rpartition("/")[2], []).append(value)
+    if not isinstance(name, str) or not chosen:
+        return branches
+
+    def mark(branch: Schema) -> Schema:
+        target = branch.get("$ref", "").rpartition("/")[2] if isinstance(branch, dict) else ""
+        if not isinstance(branch, dict) or target not in chosen:
+            return branch
+        return {**branch, CHOSEN_BY: {"property": name, "values": chosen[target]}}
+
+    return list(map(mark, branches))
+
+
+def _has_type(value: Any, kind: str) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind in ("integer", "number"):
+        return is_number and (kind == "number" or float(value).is_integer())
+    return isinstance(value, _CLASSES[kind]) if kind in _CLASSES else True
 
 
 def _convert_exclusive_bounds(made: dict[str, Any]) -> None:
@@ -275,11 +322,19 @@ def _cast_values(values: list[Any], kind: Any) -> list[Any]:
             words[v] if isinstance(v, bool) else str(v) if isinstance(v, int | float) else v
             for v in values
         ]
-    if kind == "integer":
-        return [
+    if kind == "boolean":
+        return [_FLAGS.get(v.lower(), v) if isinstance(v, str) else v for v in values]
+    if kind in ("integer", "number"):
+        whole = [
             int(v) if isinstance(v, str) and re.fullmatch(r"-?\d{1,18}", v) else v for v in values
         ]
+        return whole if kind == "integer" else list(map(_cast_decimal, whole))
     return values
+
+
+def _cast_decimal(value: Any) -> Any:
+    is_decimal = isinstance(value, str) and re.fullmatch(r"-?\d{1,15}\.\d{1,15}", value)
+    return float(value) if is_decimal else value
 
 
 def _derive_name(target: Node) -> str:

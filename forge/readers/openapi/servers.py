@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any
+from dataclasses import dataclass
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from forge.readers.openapi.context import ReaderContext
@@ -25,7 +25,17 @@ _FILE_HOSTS = frozenset(
     }
 )
 """Hosts from which descriptions of other people's APIs are read."""
+_BARE_HOST = re.compile(
+    r"(?!v\d)(?:localhost|(?:\d{1,3}\.){3}\d{1,3}|(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,})"
+    r"(?::\d{1,5})?(?=[/?#]|\Z)"
+)
+_FILE_NAME = re.compile(
+    r"[^/]*\.(?:as[hmp]x|asp|cgi|dll|do|html?|json|jspx?|php\d?|pl|py|svc|xml|ya?ml)(?:[/?#]|\Z)",
+    re.IGNORECASE,
+)
+"""A relative URL that begins with the name of a file or program, which reads like a host's."""
 _TEMPLATED_HOST = re.compile(r"https?://[^/?#]*\{[^/?#]*(/[^?#{}]*)?\Z")
+_SCHEMES = ("https", "http")
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _HOST = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]{1,5})?\Z|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?\Z")
 # RFC 3986 section 3.3; an escape that is there stays.
@@ -55,7 +65,7 @@ def find_base_url(context: ReaderContext, levels: list[Node], document_url: str 
 def _choose_server(
     context: ReaderContext, at: Node, servers: list[Node], document_url: str | None, whole: bool
 ) -> str:
-    written = [_fill_variables(server) for server in servers]
+    written = [_read_server_url(context, server, document_url) for server in servers]
     usable = [url for url in (normalize_url(each, document_url) for each in written) if url]
     here = parse_origin(document_url or "")
     if here is None or not context.served or not may_serve_api(document_url or ""):
@@ -80,14 +90,18 @@ def is_placeholder(url: str, document_url: str) -> bool:
     another server served.
     """
     host = (urlsplit(url).hostname or "").lower()
-    mine = host == "localhost" or host.endswith(".localhost") or host == "host.docker.internal"
+    example = host.endswith(_EXAMPLES) or host in _EXAMPLES
+    mine = _is_own_machine(host)
+    return (mine or example) and parse_origin(url) != parse_origin(document_url)
+
+
+def _is_own_machine(host: str) -> bool:
     try:
         address = ipaddress.ip_address(host)
-        mine = address.is_loopback or address.is_unspecified
     except ValueError:
-        pass
-    example = host.endswith(_EXAMPLES) or host in _EXAMPLES
-    return (mine or example) and parse_origin(url) != parse_origin(document_url)
+        own = host == "localhost" or host.endswith(".localhost")
+        return own or host == "host.docker.internal"
+    return address.is_loopback or address.is_unspecified
 
 
 def may_serve_api(url: str) -> bool:
@@ -144,6 +158,25 @@ def resolve_token_url(url: object, base: str) -> str:
     return urlunsplit((parts.scheme.lower(), host.lower(), path, query, ""))
 
 
+def _read_server_url(context: ReaderContext, server: Node, document_url: str | None) -> str:
+    """The URL of a server, with a scheme where it names a host and none."""
+    url = _fill_variables(server).strip()
+    whole = _add_scheme(url, document_url)
+    if whole != url and not url.startswith("//"):
+        reason = f"{sanitize_line(url, 200)!r} has no scheme; {whole.partition(':')[0]} is taken"
+        context.problems.add(server.to_problem(reason))
+    return whole
+
+
+def _add_scheme(url: str, document_url: str | None) -> str:
+    if url.startswith("//"):
+        return url if document_url else f"https:{url}"
+    if not _BARE_HOST.match(url) or _FILE_NAME.match(url):
+        return url
+    whole = f"https://{url}"
+    return f"http://{url}" if _is_own_machine(urlsplit(whole).hostname or "") else whole
+
+
 def _fill_variables(server: Node) -> str:
     url = server.read("url")
     variables = server.get("variables")
@@ -157,24 +190,43 @@ def _fill_variables(server: Node) -> str:
     return _VARIABLE.sub(value, url) if isinstance(url, str) else ""
 
 
+@dataclass(frozen=True)
+class _Place:
+    """What Swagger 2.0 says of a server in three fields; `schemes` in the order written."""
+
+    host: str
+    schemes: tuple[str, ...]
+    path: str
+
+
+def _read_place(context: ReaderContext) -> _Place:
+    """Read `host`, `schemes` and `basePath`. A whole URL in one of the fields is also taken."""
+    root = context.references.root
+    host, path, schemes = (root.read(key) for key in ("host", "basePath", "schemes"))
+    host = host.strip().rstrip("/") if isinstance(host, str) else ""
+    path = path.strip() if isinstance(path, str) else ""
+    named = tuple(s for s in schemes if s in _SCHEMES) if isinstance(schemes, list) else ()
+    for key, written in (("basePath", path), ("host", host)):
+        whole = urlsplit(normalize_url(written) if "://" in written else "")
+        if whole.netloc:
+            reason = f"{sanitize_line(written, 200)!r} is a whole URL; it is taken as the server's"
+            context.problems.add(root.get(key).to_problem(reason))
+            below = f"/{path.lstrip('/')}" if key == "host" else ""
+            return _Place(whole.netloc, (whole.scheme,), whole.path + below)
+    return _Place(host, named, path)
+
+
 def _build_swagger_url(context: ReaderContext, document_url: str | None) -> str:
-    root, own = context.references.root, urlsplit(document_url or "")
-    host: Any = root.read("host") or own.netloc
-    schemes: Any = root.read("schemes")
-    named = [s for s in schemes if s in ("https", "http")] if isinstance(schemes, list) else []
+    said, own = _read_place(context), urlsplit(document_url or "")
+    host, named = said.host or own.netloc, said.schemes
     scheme = "https" if "https" in named else next(iter(named), own.scheme or "https")
     served = context.served and bool(own.netloc) and may_serve_api(document_url or "")
     if served and host != own.netloc and is_placeholder(f"{scheme}://{host}", document_url or ""):
         reason = f"{sanitize_line(host, 100)!r} is nobody's address; the server that served the "
-        context.problems.add(root.get("host").to_problem(f"{reason}document is taken"))
-        host, named = own.netloc, [own.scheme]
-    if (
-        served
-        and host == own.netloc
-        and (":" in host or own.scheme in named or not root.read("host"))
-    ):
+        at = context.references.root.get("host")
+        context.problems.add(at.to_problem(f"{reason}document is taken"))
+        host, named = own.netloc, (own.scheme,)
+    if served and host == own.netloc and (":" in host or own.scheme in named or not said.host):
         # One port speaks one scheme, which is the one by which the document came.
         scheme = own.scheme
-    path = root.read("basePath")
-    path = path if isinstance(path, str) else ""
-    return normalize_url(f"{scheme}://{host}/{path.lstrip('/')}") if host else ""
+    return normalize_url(f"{scheme}://{host}/{said.path.lstrip('/')}") if host else ""

@@ -109,6 +109,8 @@ def read_query(parameter: Parameter, value: Any, pairs: Pairs) -> frozenset[int]
         arrived = len(texts) == 1 and _json_reads_as(unquote_plus(texts[0]), value)
     elif isinstance(value, Mapping) and parameter.style == "deepObject":
         return _find_deep(parameter.name, value, pairs)
+    elif isinstance(value, list) and parameter.style == "deepObject":
+        return _find_deep_list(parameter.name, value, pairs)
     elif isinstance(value, Mapping) and parameter.explode:
         return _find_exploded(value, pairs)
     elif isinstance(value, list) and parameter.explode:
@@ -162,6 +164,13 @@ def _find_deep(name: str, value: Mapping[str, Any], pairs: Pairs) -> frozenset[i
     return (
         own if whole and all(_reads_deep_member(found[key], wanted[key]) for key in found) else None
     )
+
+
+def _find_deep_list(name: str, value: list[Any], pairs: Pairs) -> frozenset[int] | None:
+    """`name[]=…` or `name[0]=…`, as servers with brackets take lists."""
+    own = [at for at, (key, _) in enumerate(pairs) if key.startswith(f"{name}[")]
+    found = [(pairs[at][0][len(name) :], pairs[at][1]) for at in own]
+    return frozenset(own) if _reads_deep_member(found, value) else None
 
 
 def _reads_deep_member(found: list[tuple[str, str]], value: Any) -> bool:

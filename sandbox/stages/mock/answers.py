@@ -138,12 +138,16 @@ class AnswerBuilder:
 
     def _list_json_schemas(self, operation: Operation) -> list[Schema | None]:
         """The schemas of all explicitly documented successes that a body of JSON may have, streams
-        of values among them. What a document says of the content of a 204 never arrives.
+        of values beside them. What a document says of the content of a 204 never arrives, and
+        that of a stream alone arrives as text.
         """
         successes = (each for each in operation.responses if _SUCCESS.match(each.status))
         told = [each for each in successes if each.status not in _NO_CONTENT_TEXTS]
         media = [media for response in told for media in response.content]
-        return [m.schema for m in media if "json" in _resolve_range(m.type).lower()]
+        named = [(m.schema, _resolve_range(m.type)) for m in media]
+        if not any(is_json(extract_essence(kind)) for _, kind in named):
+            return []
+        return [schema for schema, kind in named if "json" in kind.lower()]
 
     def build_wrong_type(self, operation: Operation) -> WireResponse | None:
         """A success whose JSON no documented success allows, or None where any JSON is allowed.

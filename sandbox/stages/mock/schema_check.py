@@ -22,6 +22,9 @@ _RESULTS: tuple[Mapping[str, Any], ...] = (
 """Results that any tool may have to return for an API's answer, whatever is documented."""
 
 
+_LEAST = ("minLength", "minItems", "minProperties")
+
+
 def find_input_problems(
     tool: ToolDefinition,
     operation: Operation,
@@ -68,7 +71,7 @@ def _compare_input(
     found = list(likeness.find_differences(documented, given))
     if place is not None and place.location == "path":
         # An empty value would name another resource, so no path takes one.
-        found = [unlike for unlike in found if unlike.key != "minLength" or unlike.where]
+        found = [unlike for unlike in found if unlike.key not in _LEAST or unlike.where]
     return found
 
 

@@ -306,3 +306,82 @@ def test_schemas_too_large_for_a_tool_are_cut_but_stay_valid() -> None:
     validator = Draft202012Validator(made.definition.output_schema)
     assert validator.is_valid({"status": 200, "body": {"n": {"n": 3}}})
     assert not validator.is_valid({"status": 200, "body": {"p": 3}})
+
+
+@pytest.mark.parametrize(
+    ("media", "schema", "given"),
+    [
+        ("text/csv", "{type: string, format: binary}", {"description": "The content (text/csv)"}),
+        (
+            "application/xml",
+            "{type: string, format: binary, description: Rows}",
+            {"description": "Rows"},
+        ),
+        ("text/plain", "{type: string, format: byte}", {"format": "byte"}),
+        ("image/png", "{type: string, format: binary}", {"contentEncoding": "base64"}),
+    ],
+)
+def test_a_body_of_a_text_type_is_given_as_text(
+    media: str, schema: str, given: dict[str, str]
+) -> None:
+    body = body_of(schema, media)["properties"]["body"]
+    assert ("contentEncoding" in body) == (media == "image/png")
+    assert body["type"] == "string"
+    assert all(str(body[key]).startswith(value) for key, value in given.items())
+
+
+CHOICE = """
+components:
+  schemas:
+    Cat: {type: object, properties: {kind: {type: string}, lives: {type: integer}}}
+    Dog: {type: object, properties: {kind: {type: string}, tricks: {type: integer}}}
+    Cow: {type: object, properties: {kind: {type: string, enum: [cow, bull]}}}
+    Pet:
+      oneOf: [{$ref: '#/components/schemas/Cat'}, {$ref: '#/components/schemas/Dog'},
+              {$ref: '#/components/schemas/Cow'}]
+      discriminator: {propertyName: kind, mapping: {MAPPING}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mapping", "told"),
+    [
+        (
+            "cat: '#/components/schemas/Cat', tom: Cat, cow: Cow",
+            ["Is 'cat' or 'tom' here.", None, None],
+        ),
+        ("dog: Dog", [None, "Is 'dog' here.", None]),
+        ("", [None, None, None]),
+    ],
+)
+def test_a_request_is_told_which_value_chooses_an_alternative(mapping: str, told: Any) -> None:
+    content = "content: {application/json: {schema: {$ref: '#/components/schemas/Pet'}}}"
+    paths = f"/a: {{post: {{requestBody: {{{content}}}, responses: {{200: {{{content}}}}}}}}}"
+    made = tool(paths, CHOICE.replace("MAPPING", mapping)).definition
+    branches = made.input_schema["properties"]["body"]["anyOf"]
+    chosen = [
+        branch["properties"]["kind"]["description"]
+        if "$ref" in branch and "properties" in branch
+        else None
+        for branch in branches
+    ]
+    assert chosen == told
+    assert "x-chosen-by" not in str((made.input_schema, made.output_schema))
+    assert "'tom'" not in str(made.output_schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "bound"),
+    [
+        ("{type: array, items: {type: string}}", {"minItems": 1}),
+        ("{type: array, minItems: 2}", {"minItems": 2}),
+        ("{type: object}", {"minProperties": 1}),
+        ("{type: string}", {"minLength": 1}),
+        ("{$ref: '#/components/schemas/Named'}", {}),
+    ],
+)
+def test_no_value_that_goes_into_a_path_is_empty(schema: str, bound: dict[str, int]) -> None:
+    parameter = f"{{name: a, in: path, required: true, schema: {schema}}}"
+    made = tool(f"/{{a}}: {{get: {{parameters: [{parameter}]}}}}", PET).definition
+    given = made.input_schema["properties"]["a"]
+    assert {key: given[key] for key in given if key.startswith("min")} == bound

@@ -109,6 +109,13 @@ def test_each_style_has_its_wrapper(parameter: str, written: str) -> None:
         ("application/xml: {}", 'text=body, content_type="application/xml"'),
         ("'image/*': {}", "binary=body"),
         ("image/png: {}", 'binary=body, content_type="image/png"'),
+        (
+            "application/x-www-form-urlencoded: {schema: {type: string}}",
+            'text=body, content_type="application/x-www-form-urlencoded"',
+        ),
+        ("application/x-www-form-urlencoded: {schema: {type: [object, 'null']}}", "form=body"),
+        ("image/*: {}", 'binary=body, content_type="image/png"'),
+        ("'*/*': {schema: {type: string, format: binary}}", "binary=body)"),
     ],
 )
 def test_each_kind_of_body_has_its_keyword(content: str, written: str) -> None:

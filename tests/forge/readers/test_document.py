@@ -142,10 +142,20 @@ def test_a_missing_file_and_a_directory_are_unreadable(tmp_path: Path) -> None:
         load_document(tmp_path)
 
 
-def test_bytes_that_are_not_utf_8_are_replaced_and_reported() -> None:
-    document = parse_document(b"title: caf\xe9", "x")
-    assert document.root == {"title": "caf\ufffd"}
-    assert "byte 10" in document.problems[0].reason
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (b"caf\xe9 \x93x\x94", "caf\xe9 \u201cx\u201d"),
+        (b"caf\xe9 \x81", "caf\ufffd \ufffd"),
+        (b"caf\xc3\xa9 \xe9", "caf\xe9 \ufffd"),
+    ],
+)
+def test_bytes_that_are_not_utf_8_are_read_as_windows_1252_or_replaced_and_reported(
+    written: bytes, meant: str
+) -> None:
+    document = parse_document(b"title: " + written, "x")
+    assert document.root == {"title": meant}
+    assert "byte 1" in document.problems[0].reason
 
 
 def test_half_a_surrogate_pair_never_reaches_the_values() -> None:

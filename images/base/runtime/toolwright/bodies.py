@@ -40,6 +40,13 @@ _TYPES = {
     "zip": "application/zip",
 }
 """Types by the ending of a file's name; servers that take only some kinds look at them."""
+_BEGINNINGS = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"%PDF-": "application/pdf",
+}
+"""Types by how a file begins, where its name does not tell."""
 _FILE_KEYS = frozenset({"base64", "text", "filename", "content_type"})
 
 
@@ -144,7 +151,8 @@ def _file_part(
         content, usual = utf8(scalar(given["text"])), "text/plain; charset=utf-8"
     else:
         told, content = _decode_file(name, given["base64"])
-        implied, usual = told or implied, "application/octet-stream"
+        begins = (kind for mark, kind in _BEGINNINGS.items() if content.startswith(mark))
+        implied, usual = told or implied, next(begins, "application/octet-stream")
     kind = scalar(given.get("content_type") or content_type or implied or usual)
     return _head(name, called, kind), content
 

@@ -64,8 +64,8 @@ def query_pairs(name: str, value: Any) -> list[str]:
     key = percent_encode(name)
     if given.style == "json":
         return [f"{key}={encode(to_json(value, ascii_only=True))}"]
-    if given.style == "deepObject" and isinstance(value, dict):
-        return _deep_pairs(name, value, encode)
+    if given.style == "deepObject" and isinstance(value, dict | list | tuple):
+        return _deep_pairs(name, value, encode, not isinstance(value, dict))
     if isinstance(value, list | tuple | dict) and not given.explode:
         joined = DELIMITERS.get(given.style, ",").join(map(encode, _flat(value)))
         return [f"{key}={joined}"] if _flat(value) else []
@@ -179,14 +179,20 @@ def _unescaped_pairs(name: str, value: Any, explode: bool) -> list[str]:
     return [f"{key}={text}" for key, text in pairs]
 
 
-def _deep_pairs(name: str, value: Any, encode: Callable[[str], str]) -> list[str]:
+def _deep_pairs(name: str, value: Any, encode: Callable[[str], str], is_list: bool) -> list[str]:
+    """`name[key]=…`, lists of objects with their numbers as keys, other lists repeated.
+
+    OpenAPI does not say how lists are written. Where the value itself is one (`is_list`), only a
+    server that knows `name[]=…` can be meant.
+    """
     if isinstance(value, dict):
         inner = [(f"{name}[{key}]", item) for key, item in value.items()]
     elif isinstance(value, list | tuple) and any(isinstance(v, dict | list) for v in value):
         inner = [(f"{name}[{index}]", item) for index, item in enumerate(value)]
     else:
-        return _repeated(percent_encode(name), value, encode)
-    return [pair for key, item in inner for pair in _deep_pairs(key, item, encode)]
+        key = f"{name}[]" if is_list and isinstance(value, list | tuple) else name
+        return _repeated(percent_encode(key), value, encode)
+    return [pair for key, item in inner for pair in _deep_pairs(key, item, encode, is_list)]
 
 
 def _simple(given: Resolved, encode: Callable[[str], str]) -> str:

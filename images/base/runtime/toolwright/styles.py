@@ -82,7 +82,7 @@ def pipes(value: Any, explode: bool = False) -> Styled:
 
 
 def deep(value: Any, explode: bool = True) -> Styled:
-    """`color[R]=100&color[G]=200` (deepObject), brackets percent-encoded."""
+    """`color[R]=100&color[G]=200` (deepObject), brackets percent-encoded; a list `color[]=blue`."""
     return Styled(value, "deepObject", explode)
 
 

@@ -717,3 +717,129 @@ def test_the_items_of_a_sequence_of_3_2_are_a_list() -> None:
     found = operation(f"/a: {{post: {{requestBody: {{content: {content}}}}}}}", version="3.2.0")
     assert found.body is not None
     assert found.body.content[0].schema == {"type": "array", "items": {"type": "integer"}}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kind", "properties"),
+    [
+        ("[{name: x, in: body, schema: {properties: {a: {}}}}]", "application/json", {"a": {}}),
+        (
+            "[{name: n, in: formData, schema: {type: string}}]",
+            "application/x-www-form-urlencoded",
+            {"n": {"type": "string"}},
+        ),
+        (
+            "[{name: f, in: formData, type: array, items: {type: file}}]",
+            "multipart/form-data",
+            {"f": {"type": "array", "items": {"type": "string", "format": "binary"}}},
+        ),
+    ],
+)
+def test_a_body_among_the_parameters_of_openapi_3_is_the_body(
+    parameters: str, kind: str, properties: Any
+) -> None:
+    found = reading(f"/a: {{post: {{parameters: {parameters}}}}}")
+    body = found.spec.operations[0].body
+    assert body is not None
+    (media,) = body.content
+    assert (media.type, media.schema["properties"]) == (kind, properties)  # type: ignore[index]
+    assert ["it is read as the request body" in p.reason for p in found.problems] == [True]
+
+
+def test_a_body_parameter_beside_a_request_body_is_left_out() -> None:
+    body = "requestBody: {content: {text/plain: {}}}"
+    found = reading(f"/a: {{post: {{parameters: [{{name: x, in: body}}], {body}}}}}")
+    written = found.spec.operations[0].body
+    assert written is not None
+    assert [media.type for media in written.content] == ["text/plain"]
+    assert "left out" in found.problems[0].reason
+
+
+def test_parts_of_openapi_3_in_a_swagger_document_are_read_as_there() -> None:
+    content = "content: {application/json: {schema: {type: string}}}"
+    found = read_openapi(
+        swagger(
+            f"""
+            /a:
+              post:
+                parameters: [{{name: q, in: query, schema: {{type: integer}}}}]
+                requestBody: {{{content}}}
+                responses: {{200: {{{content}}}}}
+            """
+        )
+    )
+    (one,) = found.spec.operations
+    media = MediaType("application/json", {"type": "string"})
+    assert one.parameters[0].schema == {"type": "integer"}
+    assert one.body is not None
+    assert one.body.content == (media,)
+    assert one.responses[0].content == (media,)
+    assert "`requestBody` is of OpenAPI 3" in found.problems[0].reason
+
+
+@pytest.mark.parametrize(
+    ("written", "meant", "told"),
+    [
+        ("in: Query, schema: {type: array}", ("query", "form", True), "`in` cannot be 'Query'"),
+        ("in: query, type: array, collectionFormat: csv", ("query", "form", False), "is read as"),
+        ("in: query, type: array, collectionFormat: pipes", ("query", "pipeDelimited", False), ""),
+    ],
+)
+def test_a_parameter_in_the_words_of_another_version_is_read(
+    written: str, meant: tuple[Any, ...], told: str
+) -> None:
+    found = reading(f"/a: {{get: {{parameters: [{{name: q, {written}}}]}}}}")
+    (one,) = found.spec.operations[0].parameters
+    assert (one.location, one.style, one.explode) == meant
+    assert told in found.problems[0].reason
+
+
+@pytest.mark.parametrize(
+    ("path", "template"),
+    [
+        ("/pets/:id", "/pets/{id}"),
+        ("/pets/:id/toys", "/pets/{id}/toys"),
+        ("/pets/<id>", "/pets/{id}"),
+        ("/pets/<int:id>.json", "/pets/{id}.json"),
+        ("/pets/%7Bid%7D", "/pets/{id}"),
+    ],
+)
+def test_a_placeholder_in_a_frameworks_words_is_the_declared_parameter(
+    path: str, template: str
+) -> None:
+    parameter = "{name: id, in: path, required: true, schema: {type: integer}}"
+    one = operation(f"'{path}': {{get: {{parameters: [{parameter}]}}}}")
+    assert one.path == template
+    assert [p.schema for p in one.parameters] == [{"type": "integer"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "template"),
+    [
+        ("/pets/:id", "/pets/{id}"),
+        ("/pets/{id}:feed", "/pets/{id}:feed"),
+        ("/pets:search", "/pets:search"),
+        ("/pets/12:30", "/pets/12:30"),
+        ("/pets/<b>", "/pets/%3Cb%3E"),
+    ],
+)
+def test_only_a_whole_segment_after_a_colon_is_an_undeclared_placeholder(
+    path: str, template: str
+) -> None:
+    assert operation(f"'{path}': {{get: {{}}}}").path == template
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters"),
+    [
+        ("/a?x={x}&y=1", [("query", "x", {"type": "integer"}), ("query", "y", {"const": "1"})]),
+        ("/a?{x}=1", [("query", "x", {"type": "integer"})]),
+        ("/a?page={x}", [("query", "page", {"type": "integer"})]),
+        ("/a?page={x}-{y}", [("query", "page", {"type": "string"})]),
+        ("/{x}?of={x}", [("path", "x", {"type": "integer"}), ("query", "of", {"type": "integer"})]),
+    ],
+)
+def test_the_placeholders_of_a_query_in_the_path_are_arguments(path: str, parameters: Any) -> None:
+    declared = "[{name: x, in: path, required: true, schema: {type: integer}}]"
+    one = operation(f"'{path}': {{get: {{parameters: {declared}}}}}")
+    assert [(p.location, p.name, p.schema) for p in one.parameters] == parameters

@@ -154,3 +154,23 @@ def test_references_in_a_circle_end_as_problems(target: str) -> None:
     )
     assert [o.path for o in found.spec.operations] == ["/other"]
     assert len(found.problems) == 2
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["#/definitions/Pet", "#components/schemas/Pet", "/components/schemas/Pet", "Pet"],
+)
+def test_a_reference_that_is_slightly_wrong_leads_to_what_it_means(reference: str) -> None:
+    found = _schema(reference, "components: {schemas: {Pet: {type: integer}}}")
+    assert found.problems == ()
+    (media,) = found.spec.operations[0].responses[0].content
+    assert media.schema == {"$ref": "#/$defs/Pet"}
+    assert found.spec.schemas["Pet"] == {"type": "integer"}
+
+
+def test_a_parameter_is_found_where_another_version_has_it() -> None:
+    found = reading(
+        "/pets: {get: {parameters: [{$ref: '#/parameters/size'}]}}",
+        "components: {parameters: {size: {name: size, in: query, schema: {}}}}",
+    )
+    assert [p.name for p in found.spec.operations[0].parameters] == ["size"]

@@ -34,6 +34,38 @@ def _convert_all(root: Any, version: str) -> tuple[Any, Any, list[DocumentProble
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
+        ("{type: integer, enum: [new, old]}", {"enum": ["new", "old"]}),
+        ("{type: integer, enum: [new], nullable: true}", {"enum": ["new", None]}),
+        ("{type: object, enum: [a]}", {"enum": ["a"]}),
+        ("{type: array, enum: [a]}", {"type": "array", "items": {"enum": ["a"]}}),
+        (
+            "{type: array, enum: [a], items: {type: string}}",
+            {"type": "array", "items": {"enum": ["a"], "type": "string"}},
+        ),
+        (
+            "{type: array, enum: [a], items: {enum: [a, b]}}",
+            {"type": "array", "items": {"enum": ["a", "b"]}},
+        ),
+    ],
+)
+def test_an_enumeration_that_none_of_its_type_fits_is_believed(written: str, meant: Any) -> None:
+    schema, problems = convert(written)
+    assert schema == meant
+    assert "no enumerated value" in problems[0].reason
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["{type: number, enum: [1.5]}", "{type: array, enum: [[]]}", "{type: boolean, enum: [null]}"],
+)
+def test_an_enumeration_of_its_type_is_kept(written: str) -> None:
+    schema, problems = convert(written)
+    assert (schema["type"], problems) == (yaml.safe_load(written)["type"], [])
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
         ("{type: string, nullable: true}", {"type": ["string", "null"]}),
         ("{type: string, x-nullable: true}", {"type": ["string", "null"]}),
         (
@@ -56,6 +88,15 @@ def _convert_all(root: Any, version: str) -> tuple[Any, Any, list[DocumentProble
         ("{readOnly: true, writeOnly: 'true'}", {"readOnly": True, "writeOnly": True}),
         ("{type: string, enum: [true, 1, a]}", {"type": "string", "enum": ["true", "1", "a"]}),
         ("{type: integer, enum: ['1', 2]}", {"type": "integer", "enum": [1, 2]}),
+        (
+            "{type: number, enum: ['1', '-0.5', 2, a]}",
+            {"type": "number", "enum": [1, -0.5, 2, "a"]},
+        ),
+        ("{type: boolean, enum: ['true', 'False']}", {"type": "boolean", "enum": [True, False]}),
+        (r"{pattern: '/^[a-z]\/\d$/'}", {"pattern": r"^[a-z]/\d$"}),
+        ("{pattern: '/[a-z]+/gu'}", {"pattern": "[a-z]+"}),
+        ("{pattern: '/^[a-z]+$/i'}", {}),
+        ("{pattern: '^/[a-z]+/$'}", {"pattern": "^/[a-z]+/$"}),
         (
             "{items: [{type: string}], additionalItems: false}",
             {"prefixItems": [{"type": "string"}], "items": False},

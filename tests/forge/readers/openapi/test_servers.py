@@ -69,6 +69,7 @@ def test_servers_beside_the_place_that_served_the_document(
         ({"host": "127.0.0.1:3000", "schemes": ["https"]}, LOCAL, "http://127.0.0.1:3000"),
         ({"host": "localhost:8080", "basePath": "/a"}, LOCAL, "http://127.0.0.1:3000/a"),
         ({"host": "localhost", "schemes": ["http"]}, PUBLIC, "https://api.pets.example"),
+        ({"host": "http://localhost:8080/a"}, LOCAL, "http://127.0.0.1:3000/a"),
         ({"host": "localhost:8080"}, RAW, "https://localhost:8080"),
         ({"host": "pets.example", "schemes": ["https"]}, LOCAL, "https://pets.example"),
         (
@@ -100,3 +101,31 @@ def test_a_server_of_a_file_without_a_place_is_still_missing() -> None:
     content = json.dumps({**servers("/api"), "paths": {"/pets": {"get": {}}}}).encode()
     with pytest.raises(NoUsableOperation, match="base URL"):
         read_openapi(parse_document(content, "x"))
+
+
+@pytest.mark.parametrize(
+    ("root", "wanted", "told"),
+    [
+        (servers("//pets.example/v1"), "https://pets.example/v1", False),
+        (servers("pets.example/v1"), "https://pets.example/v1", True),
+        (servers("localhost:8080/v1"), "http://localhost:8080/v1", True),
+        (servers("127.0.0.1:3000"), "http://127.0.0.1:3000", True),
+        ({"host": "https://pets.example/", "basePath": "v1/"}, "https://pets.example/v1", True),
+        ({"host": "http://pets.example/a", "basePath": "/b"}, "http://pets.example/a/b", True),
+        ({"host": "pets.example", "basePath": "http://b.test/v1"}, "http://b.test/v1", True),
+        ({"host": "pets.example/", "basePath": "/v1"}, "https://pets.example/v1", False),
+    ],
+)
+def test_a_server_written_with_too_little_or_too_much_is_the_one_that_is_meant(
+    root: dict[str, Any], wanted: str, told: bool
+) -> None:
+    version = {} if "servers" in root else {"swagger": "2.0", "schemes": ["https"]}
+    whole = {"info": {"title": "t", "version": "1"}, "paths": {"/pets": {"get": {}}}}
+    found = read_openapi(parse_document(json.dumps(whole | version | root).encode(), "x"))
+    assert found.spec.operations[0].server == wanted
+    assert bool(found.problems) == told
+
+
+@pytest.mark.parametrize("path", ["index.php/api", "v1.beta/api", "api", "v2.0"])
+def test_a_relative_path_is_no_host(path: str) -> None:
+    assert base(servers(path), PUBLIC) == f"https://api.pets.example/v1/{path}"

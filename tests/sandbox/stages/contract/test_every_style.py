@@ -66,6 +66,7 @@ PARAMETERS: Mapping[str, Case] = {
     "query-tabs": ("query", LIST, "tabDelimited", False, "tsv(value)"),
     "query-deep": ("query", OBJECT, "deepObject", True, "deep(value)"),
     "query-deep-nested": ("query", NESTED, "deepObject", True, "deep(value)"),
+    "query-deep-list": ("query", LIST, "deepObject", True, "deep(value)"),
     "query-json": ("query", NESTED, "json", False, "json_text(value)"),
     "header": ("header", TEXT, "simple", False, "value"),
     "header-number": ("header", {"type": "number"}, "simple", False, "value"),

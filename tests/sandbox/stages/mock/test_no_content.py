@@ -1,4 +1,6 @@
-"""A documented success that never has content, although its document says what is in it."""
+"""A documented success whose content never arrives as one JSON value, although its document says
+what is in it.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +22,17 @@ def test_content_of_an_answer_without_any_is_no_claim_on_the_schema(status: str)
     content = {"application/json": {"schema": {"type": "object", "properties": {}}}}
     document["paths"]["/berths"]["get"]["responses"] = {
         status: {"description": "ok", "content": content}
+    }
+    bundle = compile_document(parse_document(json.dumps(document).encode(), "x")).bundle
+    assert asyncio.run(prove_bundle(bundle, ProcessRunner())).passed
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/json-seq"])
+def test_a_stream_of_objects_is_no_claim_on_the_schema(kind: str) -> None:
+    document = description()
+    content = {kind: {"schema": {"type": "object", "properties": {"name": {"type": "string"}}}}}
+    document["paths"]["/berths"]["get"]["responses"] = {
+        "200": {"description": "ok", "content": content}
     }
     bundle = compile_document(parse_document(json.dumps(document).encode(), "x")).bundle
     assert asyncio.run(prove_bundle(bundle, ProcessRunner())).passed

@@ -98,8 +98,8 @@ def tool(properties: Mapping[str, Any], body: Any) -> ToolDefinition:
     return ToolDefinition("t", "t", takes, result, "read", "o")
 
 
-def inputs(schema: Mapping[str, Any]) -> list[str]:
-    parameter = Parameter("id", "path", {"type": "string"}, True)
+def inputs(schema: Mapping[str, Any], kind: str = "string") -> list[str]:
+    parameter = Parameter("id", "path", {"type": kind}, True)
     operation = Operation(
         "o", "GET", "/x/{id}", "https://x.example", "read", parameters=(parameter,)
     )
@@ -114,8 +114,10 @@ def inputs(schema: Mapping[str, Any]) -> list[str]:
     )
 
 
-def test_a_path_argument_may_refuse_the_empty_text_and_nothing_else() -> None:
+def test_a_path_argument_may_refuse_the_empty_value_and_nothing_else() -> None:
     assert inputs({"type": "string", "minLength": 1}) == []
+    assert inputs({"type": "array", "minItems": 1}, "array") == []
+    assert inputs({"type": "object", "minProperties": 1}, "object") == []
     assert inputs({"type": "string", "maxLength": 1})
     assert inputs({"type": "integer"})
 
