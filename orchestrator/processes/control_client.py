@@ -19,6 +19,7 @@ import psutil
 
 from orchestrator.errors import ControlUnreachable
 from orchestrator.settings import Settings
+from registry.database.files import create_private_file
 from sandbox.modulepath import join_module_path
 
 HEALTH_SECONDS = 2.0
@@ -78,7 +79,9 @@ def spawn_command(settings: Settings, *arguments: str, told: str = "") -> subpro
 
     `told` is written to its standard input, which no other process can read, unlike arguments.
     """
-    with (settings.home / f"{arguments[0]}.log").open("ab") as sink:
+    told_in = settings.home / f"{arguments[0]}.log"
+    create_private_file(told_in)
+    with told_in.open("ab") as sink:
         process = subprocess.Popen(
             [sys.executable, "-m", "orchestrator", *arguments],
             stdin=subprocess.PIPE,
