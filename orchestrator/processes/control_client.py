@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import psutil
 from orchestrator.errors import ControlUnreachable
 from orchestrator.settings import Settings
 from registry.database.files import create_private_file
-from sandbox.modulepath import join_module_path
+from sandbox.modulepath import RUN_MODULE, join_module_path
 
 HEALTH_SECONDS = 2.0
 STOP_SECONDS = 5.0
@@ -83,7 +82,7 @@ def spawn_command(settings: Settings, *arguments: str, told: str = "") -> subpro
     create_private_file(told_in)
     with told_in.open("ab") as sink:
         process = subprocess.Popen(
-            [sys.executable, "-m", "orchestrator", *arguments],
+            [*RUN_MODULE, "orchestrator", *arguments],
             stdin=subprocess.PIPE,
             stdout=sink,
             stderr=sink,
