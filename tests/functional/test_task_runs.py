@@ -15,6 +15,8 @@ import pytest
 
 from forge.drafts.brief import EXAMPLE
 from orchestrator.app import App, open_app
+from orchestrator.approvals.rules import classify_operation
+from orchestrator.calls import Call, Pending
 from orchestrator.cli.terminal import WAITING
 from orchestrator.forging.order import ForgeOrder
 from orchestrator.frontends.overview import build_overview
@@ -100,6 +102,25 @@ def test_nobody_else_reads_what_a_run_and_commands_leave_in_a_home_that_others_m
         # What these hold is told to every client.
         assert {*names} <= {"instructions.json", "reserve"}
         assert {"checkpoints.db", "doctor.log"} <= {*map(str, os.listdir(settings.home))}
+
+    within(settings, api, story)
+
+
+def test_what_a_person_says_writes_is_asked_about_under_every_name(
+    settings: Settings, api: Site
+) -> None:
+    async def story(app: App) -> None:
+        bundle = app.forge.shelf.load_bundle(app.store.servers.get("things"))
+        said = app.store.classifications
+        assert classify_operation(said, bundle, "get_thing", "write", None, time.time())
+        order = ForgeOrder(source=api.url, name="others", no_probe=True)
+        await app.forge.forge_server(order, lambda step: None)
+        api.asked.clear()
+        reply = await app.dispatch.call_tool(Call("others", "get_thing"))
+        assert isinstance(reply, Pending)
+        assert api.asked == []
+        bundle = app.forge.shelf.load_bundle(app.store.servers.get("others"))
+        assert not classify_operation(said, bundle, "get_thing", "read", None, time.time())
 
     within(settings, api, story)
 
