@@ -142,7 +142,7 @@ async def discover_description(
             await search.try_places()
     except TimeoutError:
         search.ended = f"the time of {seconds:g} s was up"
-    return search.build_discovery(await asyncio.to_thread(search.find_documentation))
+    return await asyncio.to_thread(search.build_discovery)
 
 
 def _read_file(path: Path) -> bytes:
@@ -192,6 +192,33 @@ class _Candidate:
     @property
     def key(self) -> tuple[str, bool]:
         return self.url, bool(self.body)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What a successful response is: the document in it and its dialect, or None and where it
+    leads; `base` is what its leads are relative to.
+    """
+
+    content: bytes = field(repr=False)
+    dialect: str | None
+    leads: tuple[str, ...] = ()
+    base: str = ""
+    is_page: bool = False
+
+
+def _read_answer(item: _Candidate, answer: FetchResponse, task: str) -> _Reading:
+    """Read a response: beside the event loop, since it takes as long as its sender likes."""
+    content, dialect = answer.body, detect_dialect(answer.body)
+    page = is_page(answer)
+    if dialect is None and (page or is_configuration(answer.final_url)):
+        held = find_embedded_description(decode_text(answer.body))
+        content, dialect = (held, detect_dialect(held)) if held else (content, None)
+    if dialect is not None:
+        return _Reading(content, dialect)
+    base = item.page if is_configuration(answer.final_url) else ""
+    leads = find_leads(answer, task, base)
+    return _Reading(content, None, leads, base or find_base(answer), page)
 
 
 _Fetching = asyncio.Task[FetchResponse | str]
@@ -257,8 +284,11 @@ class _Search:
         read = [(parse_page(answer.final_url, answer.body), named) for answer, named in texts]
         return tuple((page, named) for page, named in read if page and page.documents_requests)
 
-    def build_discovery(self, documentation: tuple[tuple[Page, bool], ...] = ()) -> Discovery:
-        """Return the result. Raises SourceUnreachable where nothing answered."""
+    def build_discovery(self) -> Discovery:
+        """Return the result; it reads what was answered once more. Raises SourceUnreachable where
+        nothing answered.
+        """
+        documentation = self.find_documentation()
         if self._found:
             if not self._was_offered:
                 return replace(self._found, instead=self._find_passed(self._found.location))
@@ -314,7 +344,10 @@ class _Search:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for item, answer in zip(unique, answers, strict=True):
-            self._handle_answer(item, answer)
+            reading = None
+            if isinstance(answer, FetchResponse) and 200 <= answer.status < 300:
+                reading = await asyncio.to_thread(_read_answer, item, answer, self._task)
+            self._handle_answer(item, answer, reading)
 
     async def _wait_for_answers(self, tasks: list[_Fetching], patience: float) -> None:
         """Wait for the answers. The first time that none comes at all, half the search's time more:
@@ -354,7 +387,9 @@ class _Search:
         self._unreachable = self._unreachable or reason
         return reason
 
-    def _handle_answer(self, item: _Candidate, answer: FetchResponse | str) -> None:
+    def _handle_answer(
+        self, item: _Candidate, answer: FetchResponse | str, reading: _Reading | None
+    ) -> None:
         if isinstance(answer, str):
             self._tried.append((Attempt(item.url, answer), None))
             return
@@ -367,8 +402,8 @@ class _Search:
             self.ended = f"the host asks to wait{f' {after[:40]} s' if after else ''}"
         elif 300 <= answer.status < 400:
             self._queue_leads(item, _resolve_redirect(answer), item.page)
-        elif 200 <= answer.status < 300:
-            outcome = f"{outcome}, {self._accept_answer(item, answer)}"
+        elif reading is not None:
+            outcome = f"{outcome}, {self._accept_answer(item, answer, reading)}"
         if item.url in self._source.urls and answer.final_url != item.url:
             # A redirect of the source itself leads to where its API begins.
             below = [
@@ -390,29 +425,23 @@ class _Search:
         if answer.status == 401 or challenge.certain or item.url in self._source.urls:
             self._challenges.append(challenge)
 
-    def _accept_answer(self, item: _Candidate, answer: FetchResponse) -> str:
+    def _accept_answer(self, item: _Candidate, answer: FetchResponse, reading: _Reading) -> str:
         """Accept a successful response; returns what it was, in a few words."""
-        content, dialect = answer.body, detect_dialect(answer.body)
-        if dialect is None and (is_page(answer) or is_configuration(answer.final_url)):
-            held = find_embedded_description(decode_text(answer.body))
-            content, dialect = (held, detect_dialect(held)) if held else (content, None)
-        if dialect is None:
-            page = item.page if is_configuration(answer.final_url) else ""
-            leads = find_leads(answer, self._task, page)
-            self._queue_leads(item, leads, page or find_base(answer))
+        if reading.dialect is None:
+            self._queue_leads(item, reading.leads, reading.base)
             if len(self._texts) < MAX_TEXTS:
                 is_named = item.url in self._source.urls and urlsplit(item.url).path.strip("/")
                 self._texts.append((answer, bool(is_named)))
-            if is_page(answer):
+            if reading.is_page:
                 self._pages.append(answer.final_url)
                 return "a page"
             return "no API description" if answer.body.strip() else "empty"
         if self._found is None:
-            self._found = FoundDocument(answer.final_url, content, dialect)
+            self._found = FoundDocument(answer.final_url, reading.content, reading.dialect)
             self._was_offered = item.depth > 0
-        elif item.depth and content != self._found.content:
+        elif item.depth and reading.content != self._found.content:
             self._more.append(answer.final_url)
-        return dialect
+        return reading.dialect
 
     def _queue_leads(self, item: _Candidate, leads: Iterable[str], page: str) -> None:
         """Queue the leads of the same origin first, and note the others."""

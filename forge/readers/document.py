@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -225,8 +226,8 @@ def _load_json_noting_repeated(text: str, repeated: list[tuple[dict[str, Any], s
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) != len(pairs):
-            keys = [key for key, _ in pairs]
-            repeated.extend((made, key) for key in made if keys.count(key) > 1)
+            times = Counter(key for key, _ in pairs)
+            repeated.extend((made, key) for key, count in times.items() if count > 1)
         return made
 
     return _load_json(text, mapping)

@@ -28,6 +28,9 @@ _WORDS = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+MAX_DIRECTIVES = 1_000
+_DIRECTIVE = "%TAG"
+"""The parser, which lets no other thread run meanwhile, compares each with all before it."""
 _NUMERIC_START = frozenset("-+.0123456789")
 _STRING_TAG = "tag:yaml.org,2002:str"
 
@@ -163,6 +166,8 @@ def parse_yaml(
 
     Raises yaml.YAMLError, and BoundExceeded beyond a bound or for a value that contains itself.
     """
+    if text.count(_DIRECTIVE) > MAX_DIRECTIVES:
+        raise BoundExceeded(DocumentTooLarge, f"it has more than {MAX_DIRECTIVES} YAML directives")
     return _Builder(repeated, max_depth, max_values).build_value(yaml.parse(text, Loader=_LOADER))
 
 

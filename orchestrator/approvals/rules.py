@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestrator.approvals.dates import parse_moment
 from orchestrator.approvals.gate import find_argument, is_condition_met, is_erasing
-from orchestrator.approvals.signed_policy import resolve_level
+from orchestrator.approvals.signed_policy import raise_level, resolve_level
 from orchestrator.errors import OrchestratorError
 from registry.approvals.rules import MAX_CONDITIONS, MAX_SECONDS, ApprovalRule, Condition
 from registry.database.canonical import hash_text
@@ -200,7 +200,9 @@ def find_present_level(
         return not public or verify_signature(public, found.to_signed_body(), found.signature)
 
     compiled = bundle.provenance.author == "compiler"
-    return resolve_level(definition, override, signed, compiled, bundle.program)
+    level = resolve_level(definition, override, signed, compiled, bundle.program)
+    raised = classifications.find_raised()
+    return raise_level(level, bundle, definition, override, signed, raised)
 
 
 def is_erasing_approval(store: Store, approval: Approval, public: str) -> bool:

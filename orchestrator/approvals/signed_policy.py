@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.approvals.gate import WriteFacts, is_erasing
@@ -17,6 +17,7 @@ from registry.secrets.signing import verify_signature
 from registry.servers.classifications import (
     Classification,
     Level,
+    find_raised_level,
     get_level,
     get_operation_key,
     is_looser,
@@ -99,13 +100,14 @@ class SignedPolicy:
         return found
 
     def classify_bundle(self, bundle: Bundle) -> Bundle:
-        """The bundle with its tools' access as people classified them. While the audit is not whole
-        no bundle is believed that an unsafe method reads.
+        """The bundle with its tools' access as people classified them, under this name or another.
+        While the audit is not whole no bundle is believed that an unsafe method reads.
         """
         overrides = self.find_classifications(bundle.name)
         whole = not self.trail.find_problem()
         reads = self.trail.read().reads.get(bundle.name) if bundle.version > 1 else None
-        return apply_overrides(bundle, overrides, self.is_signed, whole, reads)
+        raised = self.store.classifications.find_raised()
+        return apply_overrides(bundle, overrides, self.is_signed, whole, reads, raised)
 
     def check_entry(self, entry: Entry) -> Entry:
         """A current version as the audit has it, in the stricter of the registry's and the audit's
@@ -205,11 +207,12 @@ def apply_overrides(
     signed: Signed,
     believed: bool = True,
     reads: frozenset[str] | None = None,
+    raised: Sequence[Classification] = (),
 ) -> Bundle:
     """The bundle with the effective access and destructiveness of each tool. A compiled bundle is
     `believed` what it says of its operations; where there are `reads`, of these and of GraphQL
     queries, which say it themselves. A later version makes no read of what its first one wrote, or
-    did not have.
+    did not have. `raised` are the classifications of all servers that make something no read.
     """
     compiled, program = believed and bundle.provenance.author == "compiler", bundle.program
     tools = []
@@ -217,12 +220,33 @@ def apply_overrides(
         override = overrides.get(get_operation_key(tool))
         known = reads is None or _is_query(tool) or compute_operation_digest(tool) in reads
         level = resolve_level(tool, override, signed, compiled and known, program)
+        level = raise_level(level, bundle, tool, override, signed, raised)
         access: Access = "read" if level == "read" else "write"
         destructive = level == "destructive"
         # Most count as their server says, and making one anew takes as long as all else here.
         same = (tool.access, tool.destructive) == (access, destructive)
         tools.append(tool if same else replace(tool, access=access, destructive=destructive))
     return replace(bundle, tools=tuple(tools))
+
+
+def raise_level(
+    level: Level,
+    bundle: Bundle,
+    tool: ToolDefinition,
+    override: Classification | None,
+    signed: Signed,
+    raised: Sequence[Classification],
+) -> Level:
+    """The level of a tool, or the stricter one that a person gave its requests under another name,
+    unless a person signed what this very tool is.
+    """
+    if not raised:
+        return level
+    meant = (compute_operation_digest(tool), bundle.program)
+    if override and (override.definition, override.program) == meant and signed(override):
+        return level
+    held = find_raised_level(raised, bundle.name, tool)
+    return held if is_looser(level, held) else level
 
 
 def _is_query(tool: ToolDefinition) -> bool:

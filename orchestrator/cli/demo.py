@@ -20,7 +20,7 @@ from orchestrator.cli.terminal import err, print_text
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings
 from registry.models import ENDED_JOBS
-from sandbox.modulepath import join_module_path
+from sandbox.modulepath import RUN_MODULE, join_module_path
 
 EXAMPLES = (
     Path(__file__).parents[1] / "control" / "assets" / "harbour",
@@ -83,7 +83,9 @@ class DemoStory:
     async def run_story(self) -> bool:
         """Run the demo; True where every claim held."""
         serve = StdioServerParameters(
-            command=sys.executable, args=["-m", "orchestrator", "serve"], env=self._environment
+            command=RUN_MODULE[0],
+            args=[*RUN_MODULE[1:], "orchestrator", "serve"],
+            env=self._environment,
         )
         print_text("An MCP client starts `toolwright serve` over stdio.", "bold")
         async with Client(serve) as client:
@@ -215,8 +217,7 @@ class DemoStory:
         given = ["--pin-file", str(self._pin_file)] if pin else []
         print_text(f"  $ toolwright {' '.join(words)}", "cyan")
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
+            *RUN_MODULE,
             "orchestrator",
             *words,
             *given,

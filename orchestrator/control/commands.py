@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from typing import Any
 
 from orchestrator.settings import Settings
-from sandbox.modulepath import join_module_path
+from sandbox.modulepath import RUN_MODULE, join_module_path
 
 MAX_OUTPUT = 4 << 20
 """Bytes of a command's output that are read."""
@@ -27,7 +26,7 @@ def run_command(
     """The JSON object that a command prints, a list as its `items`, or one with an `error`. `told`
     is written to its standard input, which no other user of the machine can read, unlike arguments.
     """
-    command = [sys.executable, "-m", "orchestrator", *arguments]
+    command = [*RUN_MODULE, "orchestrator", *arguments]
     own = {"TOOLWRIGHT_HOME": str(settings.home), "PYTHONPATH": join_module_path()}
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as problems:
         try:

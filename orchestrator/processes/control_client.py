@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ import psutil
 
 from orchestrator.errors import ControlUnreachable
 from orchestrator.settings import Settings
-from sandbox.modulepath import join_module_path
+from registry.database.files import create_private_file
+from sandbox.modulepath import RUN_MODULE, join_module_path
 
 HEALTH_SECONDS = 2.0
 STOP_SECONDS = 5.0
@@ -78,9 +78,11 @@ def spawn_command(settings: Settings, *arguments: str, told: str = "") -> subpro
 
     `told` is written to its standard input, which no other process can read, unlike arguments.
     """
-    with (settings.home / f"{arguments[0]}.log").open("ab") as sink:
+    told_in = settings.home / f"{arguments[0]}.log"
+    create_private_file(told_in)
+    with told_in.open("ab") as sink:
         process = subprocess.Popen(
-            [sys.executable, "-m", "orchestrator", *arguments],
+            [*RUN_MODULE, "orchestrator", *arguments],
             stdin=subprocess.PIPE,
             stdout=sink,
             stderr=sink,

@@ -23,6 +23,7 @@ from orchestrator.tasks.run.ending import Ending, Making, settle_step
 from orchestrator.tasks.run.filling import Filling
 from orchestrator.tasks.run.preparing import Preparing
 from orchestrator.tasks.run.state import REQUESTED, RunState
+from registry.database.files import create_private_file
 from registry.models import Job
 
 MAX_NODES = 200
@@ -95,6 +96,7 @@ async def run_task(
     `quiet` run asks nobody and makes no server: it ends with what it would have asked. Raises
     RunWaits where somebody has to answer first, and as forging does.
     """
+    create_private_file(parts.checkpoints)
     context = RunContext(parts, job, _MonotonicReport(report, job.progress).tell, quiet)
     async with AsyncSqliteSaver.from_conn_string(str(parts.checkpoints)) as saver:
         graph = build_graph(context).compile(checkpointer=saver)

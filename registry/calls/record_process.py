@@ -30,7 +30,7 @@ from registry.calls.invocations import CallTable
 from registry.database.engine import Database
 from registry.models import Invocation
 from registry.trust import Standing
-from sandbox.modulepath import join_module_path
+from sandbox.modulepath import RUN_MODULE, join_module_path
 from sandbox.sanitize import is_large
 
 BUSY_CALLS = 200
@@ -229,7 +229,9 @@ class _RecordProcess:
         with theirs, ExitStack() as stack:
             stack.callback(ours.close)
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", __name__, *words),
+                *RUN_MODULE,
+                __name__,
+                *words,
                 stdin=theirs.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,

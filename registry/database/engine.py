@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from sqlalchemy.exc import (
     ProgrammingError,
 )
 
+from registry.database.files import create_private_file
 from registry.database.tables import HEAD, alembic_version, metadata
 from registry.errors import DatabaseUnusable, SchemaUnknown
 
@@ -53,7 +53,7 @@ class Database:
         self._watch_lock = threading.Lock()
         self._engine = _create_engine(self._url)
         try:
-            _create_file(self.path)
+            create_private_file(self.path)
             _switch_to_wal(self.path)
             self._migrate_schema()
             self._watch = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
@@ -171,15 +171,6 @@ def _begin_transaction(connection: Connection) -> None:
     driver = connection.connection.driver_connection
     assert driver is not None
     driver.execute("BEGIN IMMEDIATE" if immediate else "BEGIN").close()
-
-
-def _create_file(path: Path) -> None:
-    # Arguments and results of calls are nobody else's business. A file that is there is not opened:
-    # closing it would take the locks of this process's other connections, and another process that
-    # closes its last one would then take the log away from under them
-    # (https://www.sqlite.org/howtocorrupt.html, 2.2).
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _switch_to_wal(path: Path) -> None:

@@ -44,6 +44,17 @@ def create_secret(path: Path, content: bytes) -> bytes:
     return path.read_bytes()
 
 
+def create_private_file(path: Path) -> None:
+    """Create an empty file that only its owner reads, unless there is one: arguments and results of
+    calls are nobody else's business, whatever directory a home is.
+    """
+    # One that is there is not opened: closing it would take the locks of this process's other
+    # connections to a database, and another process that closes its last one would then take the
+    # log away from under them (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
 def flush_directory(directory: Path) -> None:
     """Make renames in a directory durable (`man 2 fsync`, on directories)."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)

@@ -7,9 +7,10 @@ valid only where a person signed it for exactly these requests.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
+from urllib.parse import unquote, urlsplit
 
 from sqlalchemy import Connection, Delete, bindparam, delete, insert, select
 
@@ -19,7 +20,8 @@ from registry.database.canonical import clean_text, to_canonical_json
 from registry.database.rows import fetch_mappings
 from registry.errors import GrantStale, RowNotFound
 from registry.search.index import mark_changed
-from sandbox.bundle.model import ToolDefinition
+from sandbox.bundle.model import RequestPattern, ToolDefinition, compute_operation_digest
+from sandbox.wire.policy import parse_template_origin
 
 Level = Literal["read", "write", "destructive"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -27,6 +29,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 CLASSIFIED = "classified"
 """Kind of the audit rows of classifications; the subject is the server."""
 _TEXT = 2_000
+_RAISED = select(tables.overrides).where(tables.overrides.c.level != "read")
 _OF_SERVER = select(tables.overrides).where(tables.overrides.c.entry == bindparam("server"))
 
 
@@ -105,6 +108,46 @@ class ClassificationTable(Repository):
         with self._database.look() as connection:
             rows = fetch_mappings(connection, _OF_SERVER, {"server": server})
         return {one.operation: one for one in map(_parse_row, rows) if one is not None}
+
+    def find_raised(self) -> tuple[Classification, ...]:
+        """Those of all servers that do not say that an operation reads."""
+        with self._database.look() as connection:
+            rows = fetch_mappings(connection, _RAISED, {})
+        return tuple(filter(None, map(_parse_row, rows)))
+
+
+def find_raised_level(raised: Iterable[Classification], server: str, tool: ToolDefinition) -> Level:
+    """The strictest level that people gave an operation whose requests a tool of `server` may make,
+    under whatever name; `read` where they gave none. Of its own server's operations one with a
+    fixed word where the other has a placeholder is another one.
+    """
+    found = [
+        one.level
+        for one in raised
+        if one.definition == compute_operation_digest(tool)
+        or any(
+            _may_be_same(url, request, one.server == server and bool(tool.operation))
+            for method, url in one.requests
+            for request in tool.requests
+            if method == request.method and not request.document
+        )
+    ]
+    return max(found, key=LEVELS.index, default="read")
+
+
+def _may_be_same(url: str, request: RequestPattern, is_described: bool) -> bool:
+    """Whether a request of a template may be one of another template, as a server reads them."""
+    origin, given, asked = parse_template_origin(url), _split_path(url), _split_path(request.url)
+    if origin is None or origin != parse_template_origin(request.url) or len(given) != len(asked):
+        return False
+    return all(
+        one == other or "{" in other or ("{" in one and not is_described)
+        for one, other in zip(given, asked, strict=True)
+    )
+
+
+def _split_path(url: str) -> list[str]:
+    return [unquote(part).lower() for part in urlsplit(url).path.split("/") if part]
 
 
 def get_level(tool: ToolDefinition) -> Level:

@@ -161,7 +161,7 @@ class Broker:
             return build_refused_exchange(request, "refused", reason)
         if rule.refuses_act(request.url):
             return build_refused_exchange(request, "refused", ACTING)
-        if self._writes is not None and self._is_write(request):
+        if self._writes is not None and self._is_write(request, rule):
             return self._withhold_write(request) or await self._send_write(request, rule)
         return await self._send_allowed(request, rule)
 
@@ -229,10 +229,17 @@ class Broker:
         known = writes.steps is None or writes.steps == self._own_steps
         return known and digest_request(request) == writes.digest
 
-    def _is_write(self, request: WireRequest) -> bool:
-        """A request with an unsafe method; where the session's rules have none, any request."""
-        unsafe = any(rule.method not in SAFE_METHODS for rule in self.policy.rules)
-        return request.method not in SAFE_METHODS or not unsafe
+    def _is_write(self, request: WireRequest, rule: RequestRule) -> bool:
+        """A request with an unsafe method, or that acts by a safe one; where the session's rules
+        have no unsafe method, any request.
+        """
+        unsafe = any(each.method not in SAFE_METHODS for each in self.policy.rules)
+        return request.method not in SAFE_METHODS or rule.is_act(request.url) or not unsafe
+
+    def _leads_to_write(self, asked: WireRequest, rule: RequestRule, onward: Redirect) -> bool:
+        """Whether a redirect leads from a read to a write, or from one write to another."""
+        acts = self._is_write(onward.request, onward.rule)
+        return acts and (onward.rule.place != rule.place or not self._is_write(asked, rule))
 
     def _withhold_write(self, request: WireRequest) -> Exchange | None:
         if isinstance(self._writes, Capture):
@@ -273,13 +280,16 @@ class Broker:
             self._random,
             self._paced,
         )
-        return await self._follow_redirect(await sender.send(request, rule), hops)
+        return await self._follow_redirect(await sender.send(request, rule), rule, hops)
 
-    async def _follow_redirect(self, exchange: Exchange, hops: int) -> Exchange:
+    async def _follow_redirect(self, exchange: Exchange, rule: RequestRule, hops: int) -> Exchange:
         """Follow a redirect of a safe request to a declared target, or refuse it."""
         judged = judge_redirect(exchange, self.policy, self.caps, hops)
         if not isinstance(judged, Redirect):
             return judged
+        if self._writes is not None and self._leads_to_write(exchange.request, rule, judged):
+            reason = "redirected to a request that may write, which nobody approved"
+            return build_refused_exchange(exchange.request, "redirect", reason, exchange.attempts)
         onward = await self._send_allowed(judged.request, judged.rule, hops + 1)
         attempts = exchange.attempts + onward.attempts
         return replace(onward, request=exchange.request, attempts=attempts)

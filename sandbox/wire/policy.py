@@ -36,7 +36,8 @@ class Origin:
 class RequestRule:
     """An allowed request: method, origin and path template, and the credentials to add. With a
     GraphQL `document`, the body must carry exactly that document. Where who wrote the code is not
-    `believed` that a tool reads, no query may say that it acts.
+    `believed` that a tool reads, no query may say that it acts. A writing tool's request `acts`
+    where nothing says that it is one of those by which the tool only looks.
     """
 
     method: str
@@ -48,6 +49,18 @@ class RequestRule:
     access: Access = "write"
     document: str = ""
     believed: bool = True
+    acts: bool = False
+
+    @property
+    def place(self) -> tuple[str, Origin, str]:
+        """What is asked for, but for the values in the path."""
+        return self.method, self.origin, self.template
+
+    def is_act(self, url: str) -> bool:
+        """Whether a request of a writing tool may be its write, whatever its method: its operation
+        writes, or its query says that it does.
+        """
+        return self.acts or (self.access == "write" and names_act(urlsplit(url).query))
 
     def refuses_act(self, url: str) -> bool:
         """Whether the query says that the request acts, and the rule's author is not believed that
@@ -172,9 +185,28 @@ def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
                     access=tool.access,
                     document=request.document,
                     believed=tool.access == "write" or bundle.provenance.author == COMPILER,
+                    acts=tool.access == "write" and not _only_reads(bundle, request),
                 )
             )
     return Policy(tuple(rules))
+
+
+def _only_reads(bundle: Bundle, request: RequestPattern) -> bool:
+    """Whether a request is one that reads: an operation of the API's description does so by it, and
+    no tool of that request alone is a write, as a person may have said.
+    """
+    asked = _to_bare_request(request)
+    described = {
+        _to_bare_request(RequestPattern(each.method.upper(), each.url, each.document)): each.access
+        for each in (bundle.spec.operations if bundle.spec else ())
+    }
+    writing = ([*map(_to_bare_request, t.requests)] for t in bundle.tools if t.access == "write")
+    return described.get(asked) == "read" and [asked] not in writing
+
+
+def _to_bare_request(request: RequestPattern) -> tuple[str, str, str]:
+    """A request without its query, which is no part of what a template stands for."""
+    return request.method, request.url.partition("#")[0].partition("?")[0], request.document
 
 
 def _get_path_template(request: RequestPattern) -> str:

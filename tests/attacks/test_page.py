@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import socket
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from orchestrator.control.access import COOKIE, ControlAccess
+from orchestrator.control.commands import run_command
 from orchestrator.control.middleware import DEFAULTS
+from orchestrator.settings import Settings
 from registry.models import Approval
 from registry.store import Store
 from tests.orchestrator.conftest import PIN
@@ -199,3 +202,16 @@ def test_the_page_itself_reads_decides_and_freezes(
     assert browser.press(f"/approvals/{waiting.id}", json=body).json()["state"] == "rejected"
     assert browser.press("/kill").status_code == 200
     assert store.processes.get_freeze().frozen
+
+
+def test_no_command_of_the_page_runs_what_lies_in_the_directory_it_was_started_in(
+    settings: Settings, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange = tmp_path / "repository"
+    for name in ("orchestrator", "click"):
+        (strange / name).mkdir(parents=True)
+        (strange / name / "__init__.py").write_text("open('ran', 'w').close()")
+    monkeypatch.chdir(strange)
+    said = run_command(settings, "list", "--json", seconds=60)
+    assert said == {"items": []}
+    assert not (strange / "ran").exists()

@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
-from sandbox.bundle.apispec import Access
+from sandbox.bundle.apispec import Access, APISpec, Operation
 from sandbox.bundle.model import Bundle, Provenance, RequestPattern, ToolDefinition
-from sandbox.wire.exchange import Caps, Exchange, WireRequest
+from sandbox.wire.exchange import Caps, Capture, Exchange, Release, WireRequest, digest_request
 from sandbox.wire.policy import Policy, build_tool_policy, parse_origin
-from tests.attacks.wire import asked, brokered, listener, rule
+from tests.attacks.wire import FINE, Listener, asked, brokered, listener, rule
 
 FORM = (("content-type", "application/x-www-form-urlencoded"),)
 JSON = (("content-type", "application/json; charset=utf-8"),)
@@ -560,3 +560,72 @@ def test_a_template_whose_host_is_a_placeholder_allows_nothing(host: str) -> Non
 def test_a_template_whose_path_is_a_placeholder_allows_its_host() -> None:
     (made,) = read_session("https://a.evil/{x}", "compiler").rules
     assert str(made.origin) == "https://a.evil"
+
+
+def writing_session(api: Listener) -> Policy:
+    """The policy of a client's writing tool that looks at items, removes them by a GET, posts."""
+    operations = (
+        Operation("look", "get", "/items/{key}", str(api.origin), "read"),
+        Operation("remove", "get", "/items/{key}/remove", str(api.origin), "write"),
+        Operation("note", "post", "/notes", str(api.origin), "write"),
+    )
+    tool = ToolDefinition(
+        "tool",
+        "A tool.",
+        {"type": "object"},
+        {"type": "object"},
+        "write",
+        requests=tuple(RequestPattern(each.method.upper(), each.url) for each in operations),
+    )
+    bundle = Bundle(
+        name="sample",
+        version=1,
+        title="Sample",
+        base_url=str(api.origin),
+        source_code="",
+        tools=(tool,),
+        provenance=Provenance("test", "0" * 64, "client"),
+        permissions=(f"network:{api.origin.host}:{api.port}",),
+        spec=APISpec("Sample", "1", "test", "openapi 3.1.0", operations),
+    )
+    return build_tool_policy(bundle, "tool")
+
+
+def written(answer: bytes, *paths: str, approved: str = "") -> tuple[list[str], list[bytes]]:
+    """The refusals of GETs of a writing tool's session, and the request lines that a server heard.
+    The session captures its write, or makes the `approved` one.
+    """
+
+    async def run() -> tuple[list[str], list[bytes]]:
+        async with listener(answer) as api:
+            asked = [WireRequest("GET", api.url(path)) for path in paths]
+            digest = digest_request(WireRequest("GET", api.url(approved)))
+            mode = Release(digest) if approved else Capture()
+            policy = writing_session(api)
+            async with brokered(*policy.rules, granted=[api.origin], writes=mode) as broker:
+                refusals = [(await broker.perform(each)).refusal for each in asked]
+            return refusals, [heard.partition(b" HTTP")[0] for heard in api.heard]
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", ["/items/7/remove", "/items/7?action=delete", "/items/7?purge=1"])
+def test_a_get_by_which_a_writing_tool_acts_waits_like_its_other_writes(path: str) -> None:
+    assert written(FINE, path) == (["captured"], [])
+
+
+def test_a_get_by_which_a_writing_tool_looks_arrives_before_its_write_is_asked_for() -> None:
+    assert written(FINE, "/items/7", "/items/7/remove") == (["", "captured"], [b"GET /items/7"])
+
+
+def test_of_several_gets_that_act_only_the_approved_one_is_sent() -> None:
+    acts = ("/items/7/remove", "/items/8/remove", "/items/9?action=delete")
+    refused, heard = written(FINE, *acts, approved=acts[0])
+    assert (refused, heard) == (["", "refused", "refused"], [b"GET /items/7/remove"])
+
+
+@pytest.mark.parametrize("asked", ["/items/7", "/items/7?action=delete"])
+def test_no_redirect_brings_a_writing_tool_to_a_get_that_acts(asked: str) -> None:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: /items/7/remove\r\nContent-Length: 0\r\n\r\n"
+    line = f"GET {asked}".encode()
+    assert written(moved, asked, approved="/items/7?action=delete") == (["redirect"], [line])

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
 
+from forge.discovery.search import Discovery, NotFound, discover_description
+from forge.sources import ApiSource, FetchResponse
 from sandbox import exactjson
+from sandbox.errors import UpstreamUnreachable
 from sandbox.offload import INLINE_BYTES
 from sandbox.session.interface import Outcome
 from sandbox.session.pipe import MAX_NOTICE
 from sandbox.session.recording import CallLog
+from sandbox.wire.exchange import Headers
 from sandbox.wire.framing import measure_depth, parse_message
 from sandbox.wire.notifications import LogListener, LogMessage, ProgressNotice
 from sandbox.wire.redaction import Redaction
@@ -247,3 +251,34 @@ def test_a_large_answer_that_an_engine_hands_over_is_to_what_was_asked(
             return await call
 
     assert asyncio.run(run()).ok is fits
+
+
+REFUSAL = b"<html><body>" + b"<p id=1>a" * 2_000
+
+
+async def search(places: Collection[str]) -> tuple[Discovery, int]:
+    """What a search finds at a host that answers at these places, with an error and a page about
+    it, and the turns of the loop from its last answer to the end.
+    """
+    turns = 0
+
+    async def fetch(url: str, headers: Headers, body: bytes = b"") -> FetchResponse:
+        nonlocal turns
+        if (url.removeprefix("https://api.test") or "/") not in places:
+            raise UpstreamUnreachable(f"{url} is not there")
+        turns = 0
+        return FetchResponse(404, (("content-type", "text/html"),), REFUSAL, url)
+
+    searching = asyncio.create_task(discover_description(ApiSource("https://api.test"), fetch))
+    while not searching.done():
+        turns += 1
+        await asyncio.sleep(0)
+    return searching.result(), turns
+
+
+def test_nothing_waits_until_the_pages_that_answered_a_search_are_read() -> None:
+    places = ("/", "/openapi.json", "/swagger.json", "/openapi.yaml", "/swagger.yaml", "/docs")
+    found, turns = asyncio.run(search(places))
+    assert isinstance(found, NotFound)
+    assert "HTTP 404" in found.reason
+    assert turns > HONEST * 1_000

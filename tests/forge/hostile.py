@@ -107,6 +107,39 @@ def _enumerated() -> bytes:
     return _api({"type": "string", "enum": values})
 
 
+def _repeated() -> bytes:
+    """A name twice among many."""
+    names = ",".join(f'"a{n}":1' for n in range(300_000))
+    return b'{"openapi":"3.1.0","x":{%s,"a0":2},"paths":{"/a":{"get":{}}}}' % names.encode()
+
+
+def _requests(number: int, make: Callable[[int], dict[str, Any]]) -> bytes:
+    """An HTTP archive of requests of one path."""
+    answer = {"status": 200, "content": {"mimeType": "application/json", "text": "{}"}}
+    plain = {"method": "GET", "url": "https://api.test/a", "headers": []}
+    entries = [{"request": plain | make(n), "response": answer} for n in range(number)]
+    return json.dumps({"log": {"version": "1.2", "entries": entries}}).encode()
+
+
+def _headers() -> bytes:
+    """Requests that all have headers of their own."""
+
+    def make(number: int) -> dict[str, Any]:
+        names = (f"x-a{number}-{n}" for n in range(40))
+        return {"headers": [{"name": name, "value": "b"} for name in names]}
+
+    return _requests(5_000, make)
+
+
+def _queries() -> bytes:
+    """Requests that all have query parameters of their own."""
+
+    def make(number: int) -> dict[str, Any]:
+        return {"url": f"https://api.test/a?{'&'.join(f'{number}a{n}=b' for n in range(350))}"}
+
+    return _requests(400, make)
+
+
 DOCUMENTS: dict[str, Callable[[], bytes]] = {
     "yaml aliases": _laughs,
     "references to allOf": lambda: _wide("allOf"),
@@ -125,6 +158,12 @@ DOCUMENTS: dict[str, Callable[[], bytes]] = {
     "deep json": lambda: b'{"openapi":"3.0.0","x":' + b"[" * 1_000_000,
     "deep yaml": lambda: b"openapi: 3.0.0\nx: " + b"[" * 1_000_000,
     "a long number": lambda: b'{"openapi":"3.0.0","x":' + b"9" * 20_000_000 + b"}",
+    "a name twice": _repeated,
+    "headers of requests": _headers,
+    "queries of requests": _queries,
+    "yaml directives": lambda: (
+        "".join(f"%TAG !{n}! tag:x,{n}:\n" for n in range(120_000)).encode() + b"--- a"
+    ),
     "a long yaml key": lambda: b"? " + b"a" * 20_000_000 + b"\n: b\n",
 }
 

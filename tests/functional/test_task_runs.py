@@ -15,9 +15,12 @@ import pytest
 
 from forge.drafts.brief import EXAMPLE
 from orchestrator.app import App, open_app
+from orchestrator.approvals.rules import classify_operation
+from orchestrator.calls import Call, Pending
 from orchestrator.cli.terminal import WAITING
 from orchestrator.forging.order import ForgeOrder
 from orchestrator.frontends.overview import build_overview
+from orchestrator.processes.control_client import spawn_command
 from orchestrator.settings import Settings, load_settings
 from orchestrator.views import build_job_result
 from registry.jobs.drafts import awaits_draft
@@ -81,6 +84,43 @@ def test_words_ask_and_an_exact_name_acts(settings: Settings, api: Site) -> None
         assert acted["structuredContent"]["body"] == {"name": "oar"}
         chosen = await done(app, tool="things.get_thing")
         assert chosen["structuredContent"] == acted["structuredContent"]
+
+    within(settings, api, story)
+
+
+def test_nobody_else_reads_what_a_run_and_commands_leave_in_a_home_that_others_may_enter(
+    settings: Settings, api: Site
+) -> None:
+    settings.home.chmod(0o755)
+
+    async def story(app: App) -> None:
+        acted = await done(app, task="things.get_thing")
+        assert acted["structuredContent"]["body"] == {"name": "oar"}
+        with spawn_command(settings, "doctor") as command:
+            command.wait()
+        names = [path.name for path in settings.home.iterdir() if path.stat().st_mode & 0o077]
+        # What these hold is told to every client.
+        assert {*names} <= {"instructions.json", "reserve"}
+        assert {"checkpoints.db", "doctor.log"} <= {*map(str, os.listdir(settings.home))}
+
+    within(settings, api, story)
+
+
+def test_what_a_person_says_writes_is_asked_about_under_every_name(
+    settings: Settings, api: Site
+) -> None:
+    async def story(app: App) -> None:
+        bundle = app.forge.shelf.load_bundle(app.store.servers.get("things"))
+        said = app.store.classifications
+        assert classify_operation(said, bundle, "get_thing", "write", None, time.time())
+        order = ForgeOrder(source=api.url, name="others", no_probe=True)
+        await app.forge.forge_server(order, lambda step: None)
+        api.asked.clear()
+        reply = await app.dispatch.call_tool(Call("others", "get_thing"))
+        assert isinstance(reply, Pending)
+        assert api.asked == []
+        bundle = app.forge.shelf.load_bundle(app.store.servers.get("others"))
+        assert not classify_operation(said, bundle, "get_thing", "read", None, time.time())
 
     within(settings, api, story)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -192,12 +193,17 @@ def _build_path_parameters(request: RecordedRequest) -> Iterator[dict[str, Any]]
 
 
 def _build_query_parameters(requests: Sequence[RecordedRequest]) -> Iterator[dict[str, Any]]:
-    keyed = [(remove_secrets(request.query), request.shares) for request in requests]
-    for name in dict.fromkeys(name for pairs, _ in keyed for name, _ in pairs):
-        repeated = any([n for n, _ in pairs].count(name) > 1 for pairs, _ in keyed)
-        values = [value for pairs, shares in keyed for n, value in pairs if n == name and shares]
+    shown: dict[str, list[str]] = {}
+    repeated: set[str] = set()
+    for request in requests:
+        pairs = remove_secrets(request.query)
+        times = Counter(name for name, _ in pairs)
+        repeated |= {name for name, count in times.items() if count > 1}
+        for name, value in pairs:
+            shown.setdefault(name, []).extend([value] if request.shares else [])
+    for name, values in shown.items():
         schema: dict[str, Any] = {"type": "integer" if _COUNTS.match(name) else "string"}
-        if repeated:
+        if name in repeated:
             schema = {"type": "array", "items": {"type": "string"}}
         elif (
             schema["type"] == "string"
@@ -212,12 +218,15 @@ def _build_query_parameters(requests: Sequence[RecordedRequest]) -> Iterator[dic
 def _build_header_parameters(requests: Sequence[RecordedRequest]) -> Iterator[dict[str, Any]]:
     """Yield the API's own headers; a plain value that every request sends becomes the default."""
     sent = [dict(_select_own_headers(request)) for request in requests]
-    for name in dict.fromkeys(name for headers in sent for name in headers):
-        values = {headers.get(name) for headers in sent}
+    values: dict[str, list[str]] = {}
+    for headers in sent:
+        for name, value in headers.items():
+            values.setdefault(name, []).append(value)
+    for name, found in values.items():
         schema: dict[str, Any] = {"type": "string"}
-        value = next(iter(values))
-        if len(values) == 1 and requests[0].shares and is_showable(value):
-            schema["default"] = value
+        is_same = len(found) == len(sent) and len(set(found)) == 1
+        if is_same and requests[0].shares and is_showable(found[0]):
+            schema["default"] = found[0]
         yield {"name": name, "in": "header", "schema": schema}
 
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sandbox.modulepath import join_module_path
+from sandbox.modulepath import RUN_MODULE, join_module_path
 
 QUIET_SECONDS = 2.0
 PATIENCE_SECONDS = 60.0
@@ -33,7 +33,7 @@ def run_reaper(process: str) -> Iterator[None]:
     A process that leaves the block has closed its containers itself and lets the reaper go.
     """
     child = subprocess.Popen(
-        [sys.executable, "-m", "sandbox.engines.docker.reaper", process],
+        [*RUN_MODULE, "sandbox.engines.docker.reaper", process],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

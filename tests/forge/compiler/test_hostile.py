@@ -33,6 +33,7 @@ REFUSED = {
     "deep yaml",
     "a long number",
     "a long yaml key",
+    "yaml directives",
 }
 
 

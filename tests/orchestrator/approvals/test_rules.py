@@ -26,7 +26,12 @@ from orchestrator.settings import Settings
 from registry.approvals.rules import ApprovalRule
 from registry.models import Approval, RegisteredTool
 from registry.secrets.signing import Signer, verify_signature
-from registry.servers.classifications import Classification, Level, list_requests
+from registry.servers.classifications import (
+    Classification,
+    Level,
+    find_raised_level,
+    list_requests,
+)
 from registry.store import Store
 from sandbox.bundle.model import (
     Bundle,
@@ -298,6 +303,54 @@ def test_tightening_needs_no_key_and_loosening_again_does(settings: Settings, st
     signer = open_key(settings, PIN, time.time()).signer
     assert classify_operation(store.classifications, of, "zones", "read", signer, 4.0)
     assert signed_policy.classify_bundle(of).get_tool("zones").access == "read"
+
+
+def raised_by(url: str, asked: str, server: str, method: str, named: str) -> Level:
+    """The level that a request has by a person's word on a GET of `dns`; `named` is the operation
+    that a tool of `server` is of, "" for one with code of its own.
+    """
+    given = Classification("dns", "kick", "write", (("GET", url),), 1.0, "ann")
+    made = operation(method, "read")
+    made = replace(made, operation=named, requests=(RequestPattern(method, asked),))
+    return find_raised_level((given,), server, made)
+
+
+KICK = "https://api.example/boats/{id}/kick"
+
+
+@pytest.mark.parametrize("server", ["dns", "other"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        KICK,
+        "https://API.example:443/boats/{boat}/kick/",
+        "https://api.example/boats/{id}/kick?now={now}",
+        "https://api.example/boats/{id}/{what}",
+        "https://api.example/{a}/{b}/{c}",
+        "https://api.example/boats/{id}/%6Bick",
+    ],
+)
+def test_a_word_on_a_request_is_one_on_it_under_every_name(asked: str, server: str) -> None:
+    assert raised_by(KICK, asked, server, "GET", "look") == "write"
+
+
+@pytest.mark.parametrize(
+    ("asked", "server", "method", "named", "level"),
+    [
+        ("https://api.example/boats/7/kick", "other", "GET", "look", "write"),
+        ("https://api.example/boats/7/kick", "dns", "GET", "", "write"),
+        ("https://api.example/boats/7/kick", "dns", "GET", "look", "read"),
+        ("https://api.example/boats/{id}", "other", "GET", "look", "read"),
+        ("https://api.example/boats/{id}/look", "other", "GET", "look", "read"),
+        ("https://api.other/boats/{id}/kick", "other", "GET", "look", "read"),
+        ("http://api.example/boats/{id}/kick", "other", "GET", "look", "read"),
+        (KICK, "other", "POST", "look", "read"),
+    ],
+)
+def test_a_word_on_a_request_is_none_on_others(
+    asked: str, server: str, method: str, named: str, level: Level
+) -> None:
+    assert raised_by(KICK, asked, server, method, named) == level
 
 
 def test_a_standing_and_approvals_both_have_to_be_there_for_an_exemption(
