@@ -1,4 +1,4 @@
-"""A documented success that never has content, although its document says what is in it."""
+"""Documented successes whose content is never a JSON body: none at all, or lines of JSON."""
 
 from __future__ import annotations
 
@@ -20,6 +20,26 @@ def test_content_of_an_answer_without_any_is_no_claim_on_the_schema(status: str)
     content = {"application/json": {"schema": {"type": "object", "properties": {}}}}
     document["paths"]["/berths"]["get"]["responses"] = {
         status: {"description": "ok", "content": content}
+    }
+    bundle = compile_document(parse_document(json.dumps(document).encode(), "x")).bundle
+    assert asyncio.run(prove_bundle(bundle, ProcessRunner())).passed
+
+
+LINES = (
+    "application/x-ndjson",
+    "application/jsonl",
+    "application/json-seq",
+    "application/jsonlines",
+)
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_what_a_document_says_of_each_line_of_an_answer_is_no_claim_on_its_body(kind: str) -> None:
+    document = description()
+    line = {"type": "object", "properties": {"done": {"type": "boolean"}}}
+    content = {kind: {"schema": line}}
+    document["paths"]["/berths"]["get"]["responses"] = {
+        "200": {"description": "ok", "content": content}
     }
     bundle = compile_document(parse_document(json.dumps(document).encode(), "x")).bundle
     assert asyncio.run(prove_bundle(bundle, ProcessRunner())).passed
