@@ -154,9 +154,10 @@ class SourceUnreachable(ForgeError):
 
     def __init__(self, location: str, reason: str) -> None:
         self.location, self.reason = location, reason
+        cause = reason if reason.endswith("?") else f"{reason.rstrip('.')}."
         super().__init__(
-            f"{location} gives no answer: {reason.rstrip('.')}. Check the address and that the API "
-            "is running, or give its description as a file."
+            f"{location} gives no answer: {cause} Check the address and that the API is running, "
+            "or give its description as a file."
         )
 
 

@@ -22,6 +22,8 @@ _HOST = re.compile(
     r"(?:\.[a-z0-9][a-z0-9-]{0,62}){0,8}))(:\d{2,5})?(?![\w@-])",
     re.IGNORECASE,
 )
+_LIKE_URL = re.compile(r"https?:/|https?//", re.IGNORECASE)
+"""How URLs begin, and how they begin where a sign of `://` is missing."""
 _FILE_ENDINGS = frozenset(
     "csv doc docx gz html js json md pdf png py sh toml txt xml yaml yml".split()
 )
@@ -48,7 +50,8 @@ class ApiSource:
             rest = self.location.removeprefix(FILE).removeprefix("localhost")
             return Path(rest) if rest.startswith("/") else None
         named_as_path = self.location.startswith(("/", "./", "../", "~"))
-        if not named_as_path and (self.urls or "://" in self.location or not self.location):
+        is_url = self.urls or "://" in self.location or _LIKE_URL.match(self.location)
+        if not named_as_path and (is_url or not self.location):
             return None
         return Path(self.location).expanduser()
 

@@ -135,7 +135,11 @@ async def discover_description(
     if source.path is not None:
         return identify_document(str(source.path), _read_file(source.path))
     if not source.urls:
-        raise DocumentUnreadable(source.location, "it is neither a file, an http(s) URL nor a host")
+        raise DocumentUnreadable(
+            source.location,
+            "it is neither a file, an http(s) URL nor a host (a URL is http://HOST:PORT/PATH, its "
+            "port at most 65535)",
+        )
     search = _Search(source, fetch, task, seconds)
     try:
         async with asyncio.timeout(seconds):

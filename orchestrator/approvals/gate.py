@@ -90,6 +90,8 @@ def judge_call(question: GateQuestion) -> Ruling:
         return Deny("Toolwright is frozen; a person can lift it with `toolwright unfreeze`")
     if question.state == "experimental":
         return Ask("the server is experimental: it was registered though a stage failed")
+    if question.state == "archived":
+        return Deny("the server is archived: whoever forges or adds it again brings it back")
     if question.state != "active":
         return Deny(f"the server is {question.state}")
     if question.server.level == "degraded":

@@ -390,8 +390,8 @@ def _choose_outcome(found: Sequence[Exception]) -> Exception:
     tried = " ".join(f"{str(each).rstrip('.')}." for each in found)
     return ForgeFailed(
         f"no API description was found. {tried} Give another source: the path or URL of an OpenAPI "
-        "document, the URL of a GraphQL endpoint or of a page that documents the API; or `none`, "
-        "where no API is needed."
+        "document, the URL of a GraphQL endpoint or of a page that documents the API, or a file of "
+        "requests that work (curl commands, HAR, Postman); or `none`, where no API is needed."
     )
 
 

@@ -19,7 +19,7 @@ from sandbox.credentials.oauth_secret import TOKEN_KINDS
 from sandbox.credentials.source import CredentialSource
 from sandbox.credentials.uses import render_origin
 from sandbox.session.interface import Outcome
-from sandbox.wire.exchange import Exchange
+from sandbox.wire.exchange import Exchange, WireResponse
 from sandbox.wire.policy import Origin, build_tool_policy, parse_origin
 
 Verdict = Literal["missing", "not_sent", "refused"]
@@ -40,7 +40,8 @@ _LETTERS = re.compile(r"[^a-z0-9]+")
 class Denial:
     """A call that was denied. `status` is the API's, None where nothing was sent; `credentials` are
     the names that the verdict is about, `wants` what the API says it wants; `commands` are what a
-    person types, any one of them, likeliest first.
+    person types, any one of them, likeliest first. `prefix` is the word that the API wants before a
+    key in `Authorization` and that was not sent, such as Token or Bearer.
     """
 
     verdict: Verdict
@@ -50,6 +51,7 @@ class Denial:
     commands: tuple[str, ...]
     wants: tuple[WantedCredential, ...] = ()
     declared: bool = True
+    prefix: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """What clients get: every text, in lists."""
@@ -59,7 +61,8 @@ class Denial:
     def render(self) -> str:
         """The verdict in words, and what to type."""
         commands = " or ".join(f"`{command}`" for command in self.commands)
-        return f"{_render_verdict(self)}{_render_wants(self)} A person types {commands}."
+        told = f"{_render_verdict(self)}{_render_wants(self)}{_render_prefix(self)}"
+        return f"{told} A person types {commands}."
 
 
 def explain_denial(
@@ -137,7 +140,9 @@ def _explain_answer(
         other = [each for each in wants if not each.quote and not _fits(bundle, sent, each)]
         again = tuple(_list_replacing(bundle, sent, source))
         added = tuple(_list_declaring(bundle, other)) if other and other == [*wants] else ()
-        return Denial("refused", status, where, sent, (*again, *added), wants)
+        is_bare = _has_bare_key(bundle, source, sent)
+        prefix = _find_prefix(exchange.response, wants) if is_bare else ""
+        return Denial("refused", status, where, sent, (*again, *added), wants, prefix=prefix)
     unset = _list_unset(bundle, security, source)
     if unset:
         return Denial("missing", status, where, unset, tuple(_list_setting(bundle, unset)), wants)
@@ -236,6 +241,30 @@ def _fits(bundle: Bundle, sent: tuple[str, ...], wanted: WantedCredential) -> bo
     return False
 
 
+def _has_bare_key(bundle: Bundle, source: CredentialSource, sent: tuple[str, ...]) -> bool:
+    """Whether a key was sent as `Authorization` by itself, which RFC 9110 section 11.4 wants a
+    scheme before. Documents declare such headers as API keys, where the secret is the whole value.
+    """
+    declared = filter(None, (_get_credential(bundle, name) for name in sent))
+    return any(
+        (each.kind, each.location, each.parameter.lower()) == ("apiKey", "header", "authorization")
+        and len((source.secret(each.name) or "").split()) == 1
+        for each in declared
+    )
+
+
+def _find_prefix(answer: WireResponse, wants: Sequence[WantedCredential]) -> str:
+    """The scheme that the header of a refusal names first, as the API spells it; "" for none."""
+    scheme = next((each.scheme for each in wants if each.scheme), "")
+    words = (
+        word
+        for name, value in answer.headers
+        if name.lower() == "www-authenticate"
+        for word in value.replace(",", " ").split()
+    )
+    return next((word for word in words if word.lower() == scheme), scheme)
+
+
 def _get_credential(bundle: Bundle, name: str) -> Credential | None:
     return next((each for each in bundle.credentials if each.name == name), None)
 
@@ -268,6 +297,15 @@ def _render_verdict(denial: Denial) -> str:
             )
         case _:
             return f"No credential was sent ({answered}): {names} is not set."
+
+
+def _render_prefix(denial: Denial) -> str:
+    if not denial.prefix:
+        return ""
+    return (
+        f" Its value went out without the word {denial.prefix} before it: "
+        f"`{denial.prefix} VALUE` is the value to set."
+    )
 
 
 def _render_wants(denial: Denial) -> str:

@@ -393,5 +393,7 @@ def iterate_problems(
         if not isinstance(part, Mapping):
             continue
         problem = get_checker({**part, "$defs": definitions}).find_problem(value)
-        if problem is not None:
+        # An integer fits both alternatives of a oneOf of integer and number, as generators of
+        # descriptions write them: what several alternatives take is as the document says.
+        if problem is not None and problem.keyword != "many":
             yield f"/{_escape(name)}{problem.where}", problem.reason, _show(value)

@@ -68,9 +68,8 @@ class SchemaComparer:
         if self._ignores_null:
             wanted, own = _without_null(wanted), _without_null(own)
         if _is_open(own) and any(key in wanted for key in _TYPED):
-            yield _build_difference(
-                where, "type", None, declared_types(wanted) or "one by its parts"
-            )
+            types = " or ".join(sorted(declared_types(wanted))) or "one by its parts"
+            yield _build_difference(where, "type", None, types)
             return
         if any(key in wanted or key in own for key in COMBINING):
             yield from self._compare_branches(wanted, own, where, depth)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -27,6 +28,8 @@ from sandbox.schemas.quick import Acceptor, compile_acceptor
 from sandbox.schemas.steps import Exhausted, StepBudget, current_budget, spending
 
 MAX_REASON = 300
+MAX_NAMES = 20
+MAX_NAME = 60
 _INAPPLICABLE = (Unresolvable, SchemaError, TypeError, ValueError, ArithmeticError)
 _STANDARD: Mapping[str, Any] = Draft202012Validator.VALIDATORS
 _COUNTED = _STANDARD.keys() & (REFERENCES | COMBINING | {"dependentSchemas"})
@@ -75,6 +78,27 @@ def _compile_schema(schema: bytes) -> SchemaChecker:
 def get_checker(schema: Mapping[str, Any] | bool) -> SchemaChecker:
     """The checker of a schema, compiled once per content."""
     return _compile_schema(exactjson.dumps(schema))
+
+
+def describe_refusal(schema: Mapping[str, Any], problem: SchemaViolation) -> str:
+    """What is wrong with arguments, and what a tool of that schema takes where their names are
+    wrong: one too many or one too few.
+    """
+    if problem.where or problem.keyword not in ("additionalProperties", "required"):
+        return str(problem)
+    properties = schema.get("properties", {})
+    names = ", ".join(_name_argument(*each) for each in islice(properties.items(), MAX_NAMES))
+    more = ", …" if len(properties) > MAX_NAMES else ""
+    return f"{problem}. It takes {names or 'no arguments'}{more}."
+
+
+def _name_argument(name: str, schema: Schema) -> str:
+    """An argument's name, and in braces those of its fields."""
+    fields = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(fields, Mapping) or not fields:
+        return name[:MAX_NAME]
+    shown = ", ".join(str(field)[:MAX_NAME] for field in islice(fields, MAX_NAMES))
+    return f"{name[:MAX_NAME]} {{{shown}{', …' if len(fields) > MAX_NAMES else ''}}}"
 
 
 def accepts_within(schema: Schema, instance: Any, budget: StepBudget) -> bool:

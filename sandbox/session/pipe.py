@@ -30,7 +30,12 @@ from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES, Workbench
 from sandbox.schemas.accepted import build_accepted_schema
 from sandbox.schemas.coercion import coerce_arguments, find_claims
-from sandbox.schemas.validator import SchemaChecker, SchemaViolation, get_checker
+from sandbox.schemas.validator import (
+    SchemaChecker,
+    SchemaViolation,
+    describe_refusal,
+    get_checker,
+)
 from sandbox.session.differences import judge_result
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.lines import LineEnds, LineIntake, build_unreadable, is_answer
@@ -498,7 +503,7 @@ class PipeSession:
         if problem is None:
             return ""
         doubts = coerce_arguments(accepted, arguments).doubts
-        return "; ".join(doubts) or str(problem)
+        return "; ".join(doubts) or describe_refusal(accepted, problem)
 
     def _read_failure(self, name: str, result: Mapping[str, Any]) -> Failure:
         """The failure that a result tells; a refusal has its code where the tool declares it."""

@@ -34,6 +34,8 @@ from sandbox.wire.policy import build_read_policy
 
 CANDIDATES = 3
 CASE = "live"
+NO_API = "there is no API to ask"
+NOTHING_FREE = "no read by GET can be called without arguments"
 MAX_EVIDENCE = 300
 MAX_ANSWER = 2 * 1024 * 1024
 """Bytes of an answer that the probe looks at."""
@@ -108,11 +110,11 @@ async def prove_live(
     """
     started = time.perf_counter()
     if bundle.spec is None:
-        return build_skipped_report("there is no API to ask")
+        return build_skipped_report(NO_API)
     probe = _Probe(bundle, bundle.spec, session, meter, withheld)
     await probe.run()
     if not probe.cases:
-        return build_skipped_report("no safe read can be called without arguments")
+        return build_skipped_report(NOTHING_FREE)
     passed = any(case.verdict == "passed" for case in probe.cases)
     told = [] if passed else ["no safe read gave a documented success"]
     seen = render_observations(probe.observations)

@@ -21,6 +21,8 @@ from sandbox.session.recorded_case import RecordedCase
 from sandbox.stages.adequacy import prove_adequacy
 from sandbox.stages.cases import check_examples, prove_cases
 from sandbox.stages.live import (
+    NO_API,
+    NOTHING_FREE,
     build_skipped_report,
     find_candidates,
     prove_live,
@@ -278,8 +280,10 @@ def find_live_obstacle(
         return "there is no upstream to try, or the credential is missing"
     if probe is not None and not probe.requests:
         return "asking the API was left out"
+    if bundle.spec is None:
+        return NO_API
     if not find_candidates(bundle, withheld):
-        return "no safe read can be called without arguments"
+        return NOTHING_FREE
     return ""
 
 

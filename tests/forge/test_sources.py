@@ -30,6 +30,11 @@ def test_a_file_name_is_a_path_and_not_a_host(location: str) -> None:
     assert ApiSource(location).path == Path(location)
 
 
+@pytest.mark.parametrize("location", ["http:/h.example/x", "https//h.example", "http:///x"])
+def test_a_url_with_a_sign_too_few_or_too_many_is_no_path(location: str) -> None:
+    assert (ApiSource(location).path, ApiSource(location).urls) == (None, ())
+
+
 REGISTERED = (ApiSource("https://pets.example", title="pets"), ApiSource("https://dns.example"))
 
 

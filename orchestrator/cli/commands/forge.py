@@ -12,6 +12,7 @@ import click
 
 from forge.addresses import find_locations
 from forge.compiler.selection import parse_credential
+from forge.sources import ApiSource
 from orchestrator.app import App
 from orchestrator.approvals.granting import allow_host
 from orchestrator.cli.job_report import report_job
@@ -33,6 +34,7 @@ from orchestrator.cli.terminal import (
 from orchestrator.cli.tools.argument_hint import render_example_call
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.authors.choice import WRITERS
+from orchestrator.forging.order import NO_SOURCE
 from orchestrator.settings import Settings, load_settings
 from registry.models import Job
 from registry.secrets.signing import Signer
@@ -41,8 +43,10 @@ from sandbox.errors import NO_ENGINE
 from sandbox.plain_secrets import has_login
 
 MAX_READS = 200
-DESCRIPTIONS = (".json", ".yaml", ".yml", ".har")
+DESCRIPTIONS = (".json", ".yaml", ".yml", ".har", ".sh")
 """How files of descriptions end."""
+PLACE_MARKS = "/:."
+"""What stands in each path and address that is taken for one where a task is expected."""
 SCHEMES = ("http", "https")
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
 
@@ -96,10 +100,12 @@ def forge_command(
     (docs/authors.md). Without one the job waits until an MCP client or `toolwright submit` hands
     the code in; --brief prints what to write.
     """
+    if not task.strip() and not source:
+        raise click.UsageError("Give a TASK: what you want in words, or the API's URL.")
     for written in auth:
         parse_credential(written)
     _check_places(task, source)
-    source = source or _find_named_file(task)
+    source = source or ("" if parent else _find_named_place(task))
     settings = load_settings(engine=engine)
     set_up_first_pin(settings, pin_file, as_json)
     signer = ask_pin(settings, pin_file) if allow or experimental else None
@@ -152,18 +158,32 @@ def strip_login(url: str) -> str:
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
 
 
-def _find_named_file(task: str) -> str:
-    """The path of a description that stands in the place of the task; "" for a task in words.
-    Raises OrchestratorError where there is no such file.
+def _find_named_place(task: str) -> str:
+    """The file or host that stands in the place of the task; "" for a task in words, and for one
+    with addresses that the forge finds in it. Raises OrchestratorError for a word that can only be
+    meant as a place and is none: as a task it would wait for somebody to write code.
     """
     path = Path(task).expanduser()
-    if len(task.split()) != 1 or "://" in task or path.suffix not in DESCRIPTIONS:
+    is_marked = any(mark in task for mark in PLACE_MARKS)
+    if len(task.split()) != 1 or task == NO_SOURCE or not is_marked:
         return ""
-    if not path.is_file() and not find_locations(task):
+    if path.is_file():
+        return task
+    if find_locations(task):
+        return ""
+    if path.suffix in DESCRIPTIONS:
         raise OrchestratorError(
             f"{task[:200]}: there is no such file. Give the path or URL of the API's description."
         )
-    return task if path.is_file() else ""
+    if ":" not in task and "/" not in task:
+        return ""
+    if ApiSource(task).urls:
+        return task
+    raise OrchestratorError(
+        f"{task[:200]}: it is neither a file nor an address. Write the address as "
+        "http://HOST:PORT/PATH, its port at most 65535. For a task in words that needs no API add "
+        "--source none."
+    )
 
 
 def _resolve_path(source: str) -> str:

@@ -30,6 +30,8 @@ NEAR = 3
 ANY: Mapping[str, Any] = {"additionalProperties": True}
 """The schema of a tool that takes whatever it is given."""
 _DEFINITIONS = "#/$defs/"
+_SPELLED = {"boolean": "true or false"}
+"""Types that are named by how their values are typed."""
 
 
 @dataclass(frozen=True)
@@ -270,9 +272,18 @@ def _read_text(word: _Word, text: str, wanted: _Wanted) -> Any:
     if is_text:
         return text
     if "array" in wanted.types:
-        return [_read_text(word, text, wanted.item)]
-    kinds = " or ".join(sorted(wanted.types))
+        return [_read_item(word, text, wanted.item)]
+    kinds = " or ".join(_SPELLED.get(kind, kind) for kind in sorted(wanted.types))
     raise _Unreadable(f"{word.key} takes {kinds}, not {text[:SHOWN]!r}.")
+
+
+def _read_item(word: _Word, text: str, wanted: _Wanted) -> Any:
+    """A text as the one value of a list."""
+    try:
+        return _read_text(word, text, wanted)
+    except _Unreadable as problem:
+        each = f"For a list repeat {word.key}=VALUE for each of its values."
+        raise _Unreadable(f"{problem} {each}") from problem
 
 
 def _render_readings(word: _Word, text: str) -> str:

@@ -30,6 +30,7 @@ from registry.trust import (
     WINDOW,
     Standing,
 )
+from sandbox import exactjson
 
 LAST_CALLS = 5
 MAX_ROWS = 40
@@ -168,9 +169,15 @@ def _render_rows(argument: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             str(each["name"])[:60],
             each["types"],
             "yes" if each["required"] else "",
-            "" if is_whole else " ".join(str(each["example"]).split())[:MAX_EXAMPLE],
+            "" if is_whole else _render_example(each["example"]),
             " ".join(each["description"].split())[:120],
         )
+
+
+def _render_example(value: Any) -> str:
+    """A value as it is typed behind `key=`: a text itself, others as JSON."""
+    text = value if isinstance(value, str) else exactjson.dumps(value).decode()
+    return " ".join(text.split())[:MAX_EXAMPLE]
 
 
 def _render_call(call: Mapping[str, Any], now: float) -> tuple[str, ...]:

@@ -404,14 +404,17 @@ _BEFORE = r"(?:[\s,;(\[<]*\b(?:from|at|see|via|on|the\s+API\s+is(?:\s+at)?))?[\s
 
 def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) -> Reading:
     """The reading, with words of the task that neither its arguments nor what is known of the tool
-    accounts for, where the tool has arguments left that they may have been meant for.
+    accounts for, where the tool has arguments left that they may have been meant for. The name of
+    an argument that got no value accounts for nothing: `ordered by price` wants one for `ordering`.
     """
     properties = tool.input_schema.get("properties")
-    names = [*properties] if isinstance(properties, Mapping) else []
-    if reading.unused or all(name in reading.arguments for name in names):
+    named = properties if isinstance(properties, Mapping) else {}
+    filled = {name: part for name, part in named.items() if name in reading.arguments}
+    if reading.unused or len(filled) == len(named):
         return reading
     told = " ".join([tool.description, *reading.evidence.values()])
-    known = list_identifiers(tool, about, "") | {stem_word(word) for word in split_words(told)}
+    read = replace(tool, input_schema={**tool.input_schema, "properties": filled})
+    known = list_identifiers(read, about, "") | {stem_word(word) for word in split_words(told)}
     said = dict.fromkeys(
         word for word in list_said(task) if word not in NEUTRAL and word not in _VERBS
     )

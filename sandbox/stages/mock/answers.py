@@ -24,6 +24,8 @@ _NO_CONTENT_TEXTS = frozenset(map(str, NO_CONTENT))
 _SUCCESS = re.compile(r"2(?:\d\d|XX)\Z", re.IGNORECASE)
 _ERROR = re.compile(r"[45](?:\d\d|XX)\Z", re.IGNORECASE)
 _TEXTUAL = re.compile(r"text/|.*(?:xml|yaml|javascript|graphql|csv|json|x-www-form-urlencoded)")
+_LINES = ("ndjson", "jsonl", "json-seq", "json-lines")
+"""In the names of types with one JSON value a line."""
 _NOT_ASCII = "é\U0001f600"
 _WRONG_TYPES: tuple[Any, ...] = (
     "wrong-type-8471",
@@ -137,17 +139,13 @@ class AnswerBuilder:
         yield from find_output_problems(tool, self._list_json_schemas(operation), self._judge)
 
     def _list_json_schemas(self, operation: Operation) -> list[Schema | None]:
-        """The schemas of all explicitly documented successes that a body of JSON may have, streams
-        of values beside them. What a document says of the content of a 204 never arrives, and
-        that of a stream alone arrives as text.
+        """The schemas of all explicitly documented successes that a body of JSON may have. What a
+        document says of the content of a 204 never arrives, and lines of JSON are given as text.
         """
         successes = (each for each in operation.responses if _SUCCESS.match(each.status))
         told = [each for each in successes if each.status not in _NO_CONTENT_TEXTS]
         media = [media for response in told for media in response.content]
-        named = [(m.schema, _resolve_range(m.type)) for m in media]
-        if not any(is_json(extract_essence(kind)) for _, kind in named):
-            return []
-        return [schema for schema, kind in named if "json" in kind.lower()]
+        return [m.schema for m in media if _may_be_body(_resolve_range(m.type).lower())]
 
     def build_wrong_type(self, operation: Operation) -> WireResponse | None:
         """A success whose JSON no documented success allows, or None where any JSON is allowed.
@@ -232,6 +230,10 @@ class AnswerBuilder:
         except Unsatisfiable:
             return "sample"
         return value if isinstance(value, str) else json.dumps(value)
+
+
+def _may_be_body(kind: str) -> bool:
+    return "json" in kind and not any(name in kind for name in _LINES)
 
 
 def build_generic_error(status: int) -> WireResponse:

@@ -431,7 +431,10 @@ def test_a_host_that_never_answers_ends_when_the_time_is_up() -> None:
 def test_an_unreachable_host_is_named_with_what_to_do() -> None:
     with site() as gone:
         pass
-    with pytest.raises(SourceUnreachable, match=r"127\.0\.0\.1:\d+ gives no answer.*running"):
+    with pytest.raises(
+        SourceUnreachable,
+        match=r"127\.0\.0\.1:\d+ gives no answer.*: is it running\? Check the address",
+    ):
         look(gone.url)
 
 

@@ -42,6 +42,12 @@ def question(
     return GateQuestion(state, access, replace(BLANK, level=level), write, frozen)
 
 
+def test_a_call_of_an_archived_server_says_what_brings_it_back() -> None:
+    ruling = judge_call(question("archived"))
+    assert isinstance(ruling, Deny)
+    assert "forges or adds it again" in ruling.reason
+
+
 @pytest.mark.parametrize("level", ["probationary", "standard", "trusted"])
 def test_a_read_of_an_active_server_is_allowed(level: Level) -> None:
     assert isinstance(judge_call(question(level=level)), Allow)

@@ -103,6 +103,7 @@ def test_a_source_where_nothing_is_found_is_an_error_and_no_other_source_is_aske
     assert f'{bare.url}: HTTP 404, "Not Found"' in told
     assert "HTTP 404 at /openapi.json" in told
     assert "Give another source" in told
+    assert "a file of requests that work (curl commands, HAR, Postman)" in told
 
 
 def test_what_a_server_answered_is_quoted_cleaned_and_cut(place: Place) -> None:

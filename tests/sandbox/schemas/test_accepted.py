@@ -16,7 +16,7 @@ from sandbox.schemas.accepted import (
     relax_arguments,
     soften_arguments,
 )
-from sandbox.schemas.validator import get_checker
+from sandbox.schemas.validator import describe_refusal, get_checker
 from tests.forge.samples import compiled
 
 PATHS = """
@@ -96,6 +96,32 @@ def test_a_client_that_checks_before_it_sends_sends_it_too(
     jsonschema.Draft202012Validator(
         listed, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
     ).validate(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({"id": "1", "pagee": 3}, "'pagee' was unexpected"),
+        ({"id": "1", "name": "flat"}, "'name' was unexpected"),
+        ({}, "'id' is a required property"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_the_names_that_are_taken(
+    given: dict[str, Any], wrong: str, made: tuple[Bundle, ToolDefinition]
+) -> None:
+    schema = build_accepted_schema(*made)
+    problem = get_checker(schema).find_problem(given)
+    assert problem is not None
+    told = describe_refusal(schema, problem)
+    assert wrong in told
+    assert told.endswith(". It takes id, q, n, day, kinds, body {name, pet}.")
+
+
+def test_a_wrong_value_is_refused_without_them(made: tuple[Bundle, ToolDefinition]) -> None:
+    schema = build_accepted_schema(*made)
+    problem = get_checker(schema).find_problem({"id": "1", "n": "five"})
+    assert problem is not None
+    assert describe_refusal(schema, problem) == str(problem)
 
 
 @pytest.mark.parametrize(

@@ -150,3 +150,11 @@ def test_a_refusal_is_explained_by_argument_rule_and_what_was_given() -> None:
     assert "/w: is required (given: nothing)" in told
     assert "/v: 'c' is not one of ['a', 'b'] (given: \"c\")" in told
     assert render_claims(takes({"type": "string"}), {"v": "c"}) == ""
+
+
+def test_a_value_that_several_alternatives_take_is_as_the_document_says() -> None:
+    number = {"oneOf": [{"type": "number"}, {"type": "integer", "format": "int64"}]}
+    labels = {"anyOf": [{"type": "object", "additionalProperties": number}, {"type": "null"}]}
+    assert render_claims(takes(number), {"v": 5}) == ""
+    assert render_claims(takes(labels), {"v": {"a": 9007199254740993}}) == ""
+    assert "/v: " in render_claims(takes(number), {"v": "five"})

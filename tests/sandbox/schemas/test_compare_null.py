@@ -30,3 +30,9 @@ def test_another_type_stays_a_difference() -> None:
     comparer = SchemaComparer(lambda _: None, lambda _: None, ignores_null=True)
     found = [*comparer.find_differences({"type": "string"}, {"type": ["integer", "null"]})]
     assert [unlike.key for unlike in found] == ["type"]
+
+
+def test_a_type_that_is_missing_is_named_in_words() -> None:
+    comparer = SchemaComparer(lambda _: None, lambda _: None)
+    (unlike,) = comparer.find_differences({"type": ["object", "array"]}, {})
+    assert unlike.reason == "has no type; the document has array or object"

@@ -88,6 +88,39 @@ def test_a_tool_is_shown_with_its_arguments_an_example_and_the_way_to_more_trust
     assert "\x1b" not in told.output
 
 
+def test_an_example_of_an_argument_is_shown_as_a_call_takes_it(
+    settings: Settings, store: Store
+) -> None:
+    properties = {
+        "deep": {"type": "boolean"},
+        "note": {"type": ["string", "null"], "default": None},
+        "index": {"type": "object", "default": {"on": True, "space": "l2"}},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "name": {"type": "string", "default": "Äpfel"},
+    }
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    listed = {"name": "set_up", "description": "Set it up.", "inputSchema": schema}
+    tool = RegisteredTool("set_up", "write", False, json.dumps(listed))
+    store.servers.publish(entry("dns", 1, tool), REPORTS, now=time.time())
+    rows = [line.split() for line in show(settings, "dns.set_up").stdout.splitlines()]
+    shown = {row[0]: row[-1] for row in rows if row and row[0] in properties}
+    assert shown == {
+        "deep": "true",
+        "note": "null",
+        "index": '{"on":true,"space":"l2"}',
+        "tags": '["text"]',
+        "name": "Äpfel",
+    }
+    # What has one reading only is taken in a call as it is shown.
+    words = [f"{name}={text}" for name, text in shown.items() if name != "note"]
+    assert read_words(words, schema, "") == {
+        "deep": True,
+        "index": {"on": True, "space": "l2"},
+        "tags": ["text"],
+        "name": "Äpfel",
+    }
+
+
 def test_the_example_is_a_call_that_the_tool_takes(home: Settings, store: Store) -> None:
     def example() -> dict[str, object]:
         told = json.loads(show(home, "dns.add_record", "--json").stdout)

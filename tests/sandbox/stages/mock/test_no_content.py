@@ -1,6 +1,4 @@
-"""A documented success whose content never arrives as one JSON value, although its document says
-what is in it.
-"""
+"""Documented successes whose content is never a JSON body: none at all, or lines of JSON."""
 
 from __future__ import annotations
 
@@ -27,10 +25,19 @@ def test_content_of_an_answer_without_any_is_no_claim_on_the_schema(status: str)
     assert asyncio.run(prove_bundle(bundle, ProcessRunner())).passed
 
 
-@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/json-seq"])
-def test_a_stream_of_objects_is_no_claim_on_the_schema(kind: str) -> None:
+LINES = (
+    "application/x-ndjson",
+    "application/jsonl",
+    "application/json-seq",
+    "application/jsonlines",
+)
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_what_a_document_says_of_each_line_of_an_answer_is_no_claim_on_its_body(kind: str) -> None:
     document = description()
-    content = {kind: {"schema": {"type": "object", "properties": {"name": {"type": "string"}}}}}
+    line = {"type": "object", "properties": {"done": {"type": "boolean"}}}
+    content = {kind: {"schema": line}}
     document["paths"]["/berths"]["get"]["responses"] = {
         "200": {"description": "ok", "content": content}
     }

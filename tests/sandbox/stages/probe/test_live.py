@@ -23,7 +23,7 @@ from sandbox.killswitch import KillSwitch
 from sandbox.schemas.validator import get_checker
 from sandbox.stages.live import prove_live, restrict_broker
 from sandbox.stages.probe.budget import ProbeBudget
-from sandbox.stages.prove import prove_bundle, prove_widened
+from sandbox.stages.prove import find_live_obstacle, prove_bundle, prove_widened
 from sandbox.wire.exchange import WireRequest, WireResponse
 from sandbox.wire.policy import Policy
 from tests.sandbox.local import LocalRunner
@@ -338,3 +338,14 @@ def test_what_was_learned_before_is_not_learned_again() -> None:
     again, proof, _ = probed(real, made)
     assert again == made
     assert live(proof).learned == ()
+
+
+def test_what_is_not_asked_says_why() -> None:
+    def note(bundle: Bundle) -> str:
+        broker = Broker(Policy(()), Api(honest, VirtualClock()))
+        return find_live_obstacle(bundle, broker, None, frozenset())
+
+    assert note(replace(BOXED, spec=None)) == "there is no API to ask"
+    only_one = described({"/boxes/{box_id}": BOX})
+    assert note(only_one) == "no read by GET can be called without arguments"
+    assert note(BOXED) == ""

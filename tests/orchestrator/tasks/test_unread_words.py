@@ -1,0 +1,44 @@
+"""Words of a task that its call would leave out are told, also where they name an argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestrator.tasks.run.thinking import list_doubts, read_words
+from sandbox.bundle.model import ToolDefinition
+
+TAKES: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "lang": {"type": "string", "enum": ["de", "en"], "description": "`de` - German"},
+        "ordering": {"type": "string", "description": "Which field to use when ordering."},
+        "page": {"type": "integer", "description": "A page number within the result set."},
+        "price__gte": {"type": "number"},
+    },
+    "additionalProperties": False,
+}
+BOOK = {"type": "object", "properties": {"title": {"type": "string"}, "price": {"type": "string"}}}
+ANSWERS = {"type": "object", "properties": {"body": {"type": "array", "items": BOOK}}}
+BOOKS = ToolDefinition("books_list", "GET /api/books/.", TAKES, ANSWERS, "read", group="books")
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments", "told"),
+    [
+        ("list all books ordered by price, page 2", {"page": 2}, ("ordered",)),
+        ("list all books ordered by title", {}, ("ordered",)),
+        ("list all books, page 2", {"page": 2}, ()),
+        ("list the titles of all books", {}, ()),
+        ("list all books with their price", {}, ()),
+    ],
+)
+def test_a_word_that_names_an_argument_without_a_value_is_told_as_left_out(
+    task: str, arguments: dict[str, Any], told: tuple[str, ...]
+) -> None:
+    reading = read_words(task, BOOKS, {}, "Library")
+    assert (reading.arguments, reading.unused) == (arguments, told)
+    assert list_doubts(reading) == tuple(
+        f"{word!r} of the task went into no argument." for word in told
+    )
