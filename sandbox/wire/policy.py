@@ -37,7 +37,7 @@ class RequestRule:
     """An allowed request: method, origin and path template, and the credentials to add. With a
     GraphQL `document`, the body must carry exactly that document. Where who wrote the code is not
     `believed` that a tool reads, no query may say that it acts. A writing tool's request `acts`
-    where nothing says that it is one of those by which the tool only looks.
+    where its description, or a person, says that it writes, whatever its method.
     """
 
     method: str
@@ -192,8 +192,8 @@ def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
 
 
 def _only_reads(bundle: Bundle, request: RequestPattern) -> bool:
-    """Whether a request is one that reads: an operation of the API's description does so by it, and
-    no tool of that request alone is a write, as a person may have said.
+    """Whether a request may be one that reads: nothing in the API's description says that it
+    writes, and no tool of that request alone is a write, as a person may have said.
     """
     asked = _to_bare_request(request)
     described = {
@@ -201,7 +201,8 @@ def _only_reads(bundle: Bundle, request: RequestPattern) -> bool:
         for each in (bundle.spec.operations if bundle.spec else ())
     }
     writing = ([*map(_to_bare_request, t.requests)] for t in bundle.tools if t.access == "write")
-    return described.get(asked) == "read" and [asked] not in writing
+    # What no description has is judged by its method, as in a tool that reads.
+    return described.get(asked, "read") == "read" and [asked] not in writing
 
 
 def _to_bare_request(request: RequestPattern) -> tuple[str, str, str]:

@@ -562,8 +562,10 @@ def test_a_template_whose_path_is_a_placeholder_allows_its_host() -> None:
     assert str(made.origin) == "https://a.evil"
 
 
-def writing_session(api: Listener) -> Policy:
-    """The policy of a client's writing tool that looks at items, removes them by a GET, posts."""
+def writing_session(api: Listener, described: bool) -> Policy:
+    """The policy of a client's writing tool that looks at items, removes them by a GET, posts. Its
+    API is `described` or not.
+    """
     operations = (
         Operation("look", "get", "/items/{key}", str(api.origin), "read"),
         Operation("remove", "get", "/items/{key}/remove", str(api.origin), "write"),
@@ -586,12 +588,14 @@ def writing_session(api: Listener) -> Policy:
         tools=(tool,),
         provenance=Provenance("test", "0" * 64, "client"),
         permissions=(f"network:{api.origin.host}:{api.port}",),
-        spec=APISpec("Sample", "1", "test", "openapi 3.1.0", operations),
+        spec=APISpec("Sample", "1", "test", "openapi 3.1.0", operations) if described else None,
     )
     return build_tool_policy(bundle, "tool")
 
 
-def written(answer: bytes, *paths: str, approved: str = "") -> tuple[list[str], list[bytes]]:
+def written(
+    answer: bytes, *paths: str, approved: str = "", described: bool = True
+) -> tuple[list[str], list[bytes]]:
     """The refusals of GETs of a writing tool's session, and the request lines that a server heard.
     The session captures its write, or makes the `approved` one.
     """
@@ -601,7 +605,7 @@ def written(answer: bytes, *paths: str, approved: str = "") -> tuple[list[str], 
             asked = [WireRequest("GET", api.url(path)) for path in paths]
             digest = digest_request(WireRequest("GET", api.url(approved)))
             mode = Release(digest) if approved else Capture()
-            policy = writing_session(api)
+            policy = writing_session(api, described)
             async with brokered(*policy.rules, granted=[api.origin], writes=mode) as broker:
                 refusals = [(await broker.perform(each)).refusal for each in asked]
             return refusals, [heard.partition(b" HTTP")[0] for heard in api.heard]
@@ -629,3 +633,7 @@ def test_no_redirect_brings_a_writing_tool_to_a_get_that_acts(asked: str) -> Non
     moved = b"HTTP/1.1 302 Found\r\nLocation: /items/7/remove\r\nContent-Length: 0\r\n\r\n"
     line = f"GET {asked}".encode()
     assert written(moved, asked, approved="/items/7?action=delete") == (["redirect"], [line])
+
+
+def test_a_get_that_no_description_has_arrives_before_its_tool_s_write_is_asked_for() -> None:
+    assert written(FINE, "/items/7", described=False) == ([""], [b"GET /items/7"])

@@ -284,7 +284,8 @@ def _mark_alternatives(branches: list[Schema], discriminator: dict[str, Any]) ->
 def _has_type(value: Any, kind: str) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind in ("integer", "number"):
-        return is_number and (kind == "number" or float(value).is_integer())
+        whole = isinstance(value, int) or (is_number and value.is_integer())
+        return is_number and (kind == "number" or whole)
     return isinstance(value, _CLASSES[kind]) if kind in _CLASSES else True
 
 
