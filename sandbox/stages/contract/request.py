@@ -259,7 +259,7 @@ def _check_headers(
         if place not in given:
             if parameter.required:
                 yield f"{place} is required and no argument was given"
-            if sent:
+            if sent and name not in PLUMBING:
                 yield f"{place} was sent and no argument was given"
         elif not (len(sent) == 1 and read_header(parameter, given[place], sent[0])):
             if sent or not is_nothing(given[place]):

@@ -136,6 +136,11 @@ def test_what_is_not_documented_is_told() -> None:
     assert problems(query(), {}, "", (("Accept", "*/*"), ("User-Agent", "t"))) == ()
 
 
+def test_a_header_of_the_runtime_needs_no_argument_where_it_is_also_a_parameter() -> None:
+    one = operation(Parameter("User-Agent", "header", {"type": "string"}))
+    assert problems(one, {}, headers=(("User-Agent", "t"),)) == ()
+
+
 def test_what_is_required_is_missed() -> None:
     required = operation(
         Parameter("q", "query", required=True),
