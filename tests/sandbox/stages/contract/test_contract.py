@@ -181,6 +181,26 @@ def test_a_path_parameter_is_read_in_its_style_only(
     assert problems(there, {"id": value}, path="/x/%7Bid%7D/y")
 
 
+@pytest.mark.parametrize(
+    ("path", "arguments", "is_right"),
+    [
+        ("/ann.json", {"name": "ann", "ending": ".json"}, True),
+        ("/a%2Fb.json", {"name": "a/b", "ending": ".json"}, True),
+        ("/ann.json", {"name": "bob", "ending": ".json"}, False),
+        ("/ann.xml", {"name": "ann", "ending": ".json"}, False),
+    ],
+)
+def test_placeholders_with_nothing_between_them_are_told_apart_by_their_arguments(
+    path: str, arguments: Any, is_right: bool
+) -> None:
+    both = [
+        Parameter(name, "path", {"type": "string"}, True, "simple", False)
+        for name in ("name", "ending")
+    ]
+    found = problems(operation(*both, path="/{name}{ending}"), arguments, path=path)
+    assert (found == ()) == is_right
+
+
 def test_another_host_method_or_path_is_told() -> None:
     wanted = operation()
     for url in ("https://evil.example/v1/x", "http://api.example/v1/x", SERVER + "/x/y"):
