@@ -140,7 +140,8 @@ def list_success_schemas(operation: Operation) -> list[Schema]:
         has_body = response.status.startswith("2") and response.status not in _BODILESS
         for content in response.content if has_body else ():
             schema = True if content.schema is None else content.schema
-            is_json = media.is_json(content.type) or media.strip_parameters(content.type) == "*/*"
+            kind = media.strip_parameters(content.type)
+            is_json = media.is_json(kind) or kind in ("*/*", "application/*")
             if is_json and schema not in documented:
                 documented.append(schema)
     return documented

@@ -37,6 +37,13 @@ _NAMELESS = 'in "<unicode string>", '
 """What PyYAML calls a document that it got as a text."""
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_GRAPHQL_TYPE = re.compile(
+    r"^\ufeff?(?:extend )?(?:schema|(?:type|input|interface|enum) \w+[^{:\n]*) ?\{ *$", re.MULTILINE
+)
+_GRAPHQL_REASON = (
+    "it is a GraphQL schema in its own language, of which only the JSON form is read: what the "
+    "API answers to an introspection query. An API's URL is asked for that"
+)
 _UTF8_CHARACTER = re.compile(
     rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
 )
@@ -174,6 +181,8 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
     except (yaml.YAMLError, ValueError) as error:
         if curl.has_curl_command(text):
             return {curl.KEY: text}
+        if _GRAPHQL_TYPE.search(text):
+            raise DocumentUnreadable(name, _GRAPHQL_REASON) from error
         reason = json_error or f"not YAML: {' '.join(str(error).replace(_NAMELESS, 'at ').split())}"
         if not json_error and _begins_with_tab(text, error):
             reason += " (a tab; YAML is indented with spaces)"

@@ -23,7 +23,8 @@ DEFAULT_TYPES: Mapping[BodyKind, str] = {
 }
 """The type that a body is sent as where the code names none."""
 _LINES = re.compile(r"application/(x-)?(ndjson|jsonl|jsonlines|json-seq|json-lines)")
-_JSON = re.compile(r"(application|text)/json|[^/]+/([^/]+|\*)\+json")
+_JSON = re.compile(r"[^/]+/([^/]+\+)?json")
+"""Of any family: some descriptions misspell `application`."""
 _MARKUP = re.compile(r"[^/]+/([^/]*\+)?xml")
 _BYTES = frozenset({"application/octet-stream", "application/x-tar", "application/zip"})
 _TEXT = re.compile(

@@ -17,6 +17,7 @@ Direction = Literal["request", "response"]
 MAX_TEXT = 300
 MAX_PARTS = 200
 MAX_LEAF = 300
+MAX_KEYWORD = 200
 MAX_NEEDED = 16
 MAX_OUTLINED = 8
 """How deep alternatives of alternatives are looked into for their type."""
@@ -203,6 +204,11 @@ class Projection:
         if not isinstance(named, dict) or "$ref" in named or any(True for _ in parts(named)):
             return None
         kept = {key: value for key, value in named.items() if key not in _PROSE}
+        if _measure_json(kept) > MAX_LEAF:
+            # A long enumeration or pattern goes, and what else is told of the value stays.
+            kept = {
+                key: value for key, value in kept.items() if _measure_json(value) <= MAX_KEYWORD
+            }
         return kept if _measure_json(kept) <= MAX_LEAF else None
 
     def _flatten_roots(self, roots: tuple[Schema, ...], limit: int) -> tuple[Schema, ...]:

@@ -17,6 +17,8 @@ from sandbox.schemas.keywords import BRANCHES, COMBINING, declared_types
 Resolve = Callable[[str], Schema | None]
 MAX_DEPTH = 12
 MAX_NODES = 3_000
+MAX_SHORT = 150
+"""Characters up to which a keyword's value is no reason to leave it out of a large schema."""
 _LIMITS = (
     "minimum",
     "maximum",
@@ -36,12 +38,15 @@ _TYPED = ("type", "properties", "items", "enum")
 
 @dataclass(frozen=True)
 class SchemaDifference:
-    """Where two schemas differ, in which keyword and how; `lost` where the given one lacks it."""
+    """Where two schemas differ, in which keyword and how; `lost` where the given one lacks it,
+    `long` where the documented one takes much space.
+    """
 
     where: str
     key: str
     reason: str
     lost: bool = False
+    long: bool = False
 
 
 class SchemaComparer:
@@ -150,7 +155,8 @@ def _compare_types(
 def _build_difference(where: str, key: str, given: Any, documented: Any) -> SchemaDifference:
     said = "no" if given in (None, []) else f"another ({str(given)[:60]})"
     reason = f"has {said} {key}; the document has {str(documented)[:80]}"
-    return SchemaDifference(where, key, reason, given in (None, []))
+    is_long = len(str(documented)) > MAX_SHORT
+    return SchemaDifference(where, key, reason, given in (None, []), is_long)
 
 
 def _sort_values(values: Any) -> list[str] | None:

@@ -25,6 +25,7 @@ def structured(content_type: str, data: bytes, wanted: frozenset[str] = ALL) -> 
     [
         ("application/json", b'{"a":1}', {"body": {"a": 1}}),
         ("application/json", b"null", {"body": None}),
+        ("applcation/json", b"[1]", {"body": [1]}),
         ("application/json; charset=utf-8", '"é"'.encode(), {"body": "é"}),
         ("application/json", b'\xef\xbb\xbf"bom"', {"body": "bom"}),
         ("application/json", '"é"'.encode("utf-16"), {"body": "é"}),

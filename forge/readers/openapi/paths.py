@@ -15,10 +15,14 @@ from sandbox.bundle.apispec import Parameter
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 _FOREIGN = re.compile(
-    r"(?<=/):([A-Za-z_]\w*)(?=[/?#]|\Z)|<(?:\w+:)?(\w+)>|%7B([^{}/%]+)%7D", re.ASCII | re.IGNORECASE
+    r"(?<=/):([A-Za-z_]\w*)(?=[/?#]|\Z)|<(?:\w+:)?(\w+)>|%7B([^{}/%]+)%7D|\{\{(\w+)\}\}",
+    re.ASCII | re.IGNORECASE,
 )
 """Placeholders as they are in routes of frameworks, or escaped."""
-_ODD_SIGNS = frozenset("+*:<%")
+_ODD_SIGNS = frozenset("+*:<%?")
+_OWN_ORIGIN = re.compile(r"\Ahttps?://[^/?#{}]+", re.IGNORECASE)
+_QUERY_EXPRESSION = re.compile(r"\{[?&]([\w,*]+)\}", re.ASCII)
+"""Of RFC 6570 section 3.2.8."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.~/-]*")
 """A path of which nothing has to be escaped."""
 _MALFORMED = frozenset("{}\\")
@@ -35,21 +39,33 @@ def rename_placeholders(path: str, nodes: list[Node]) -> str:
     """Write placeholders as the standard does, and call them as their declarations do.
 
     `{name+}`, `{+name}` and `{name*}` are used by gateways (cf. RFC 6570). A segment `:name` is a
-    placeholder in most frameworks' routes; `<name>` and `%7Bname%7D` are only if that is declared.
+    placeholder in most frameworks' routes; `<name>`, `{{name}}` and `%7Bname%7D` are only if that
+    is declared. `{?name}` goes where the query is declared, and the origin of a whole URL goes too.
     """
-    if _ODD_SIGNS.isdisjoint(path):
+    if _ODD_SIGNS.isdisjoint(path) and "{{" not in path:
         return path
     declared = {str(node.value["name"]) for node in nodes if node.value["in"] == "path"}
+    asked = {str(node.value["name"]) for node in nodes if node.value["in"] == "query"}
+
+    def drop(match: re.Match[str]) -> str:
+        return "" if asked.issuperset(match[1].replace("*", "").split(",")) else match[0]
 
     def rename(match: re.Match[str]) -> str:
         name = match[1].strip("+*")
         return f"{{{name}}}" if match[1] not in declared and name in declared else match[0]
 
     def rewrite(match: re.Match[str]) -> str:
-        name = match[1] or match[2] or match[3]
+        name = match[1] or match[2] or match[3] or match[4]
         return f"{{{name}}}" if match[1] or name in declared else match[0]
 
+    path = _QUERY_EXPRESSION.sub(drop, _OWN_ORIGIN.sub("", path))
     return _PLACEHOLDER.sub(rename, _FOREIGN.sub(rewrite, path))
+
+
+def find_origin(path: str) -> str:
+    """The origin of a path that is a whole URL; "" for any other."""
+    found = _OWN_ORIGIN.match(path)
+    return servers.normalize_url(found[0]) if found else ""
 
 
 def parse_template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:

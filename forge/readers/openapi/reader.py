@@ -177,7 +177,8 @@ def _read_operations(
         count += 1
         try:
             levels = [node, item, context.references.root]
-            server = base or servers.find_base_url(context, levels, document.url)
+            server = base or paths.find_origin(path)
+            server = server or servers.find_base_url(context, levels, document.url)
             if not server:
                 raise OperationSkipped(
                     node.to_problem("no server is an absolute http(s) URL; give a base URL")

@@ -58,6 +58,10 @@ def find_base_url(context: ReaderContext, levels: list[Node], document_url: str 
             # What an operation or a path names for itself is meant for it.
             whole = level is levels[-1]
             found = _choose_server(context, level.get("servers"), servers[:32], document_url, whole)
+            if not found and not whole:
+                # Where the document was is unknown; its own server is the next best place.
+                beside = find_base_url(context, levels[-1:], document_url)
+                found = _choose_server(context, level.get("servers"), servers[:32], beside, False)
             return _add_prefix(found, context, document_url)
     return _add_prefix(normalize_url("/", document_url), context, document_url)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -141,6 +142,7 @@ def _check_path(
         yield f"the URL {sent[:160]} is not {operation.url}"
         return
     segments = dict(zip(template.names, found.groups(), strict=True))
+    _split_neighbours(operation, given, segments)
     for place, parameter in _iterate_parameters(operation, "path"):
         raw = segments.get(parameter.name)
         if raw is None:
@@ -150,6 +152,28 @@ def _check_path(
             yield f"{place} stands in the path and is no argument"
         elif not read_path(parameter, given[place], raw):
             yield _describe_astray(place, parameter, given[place], raw)
+
+
+def _split_neighbours(
+    operation: Operation, given: Mapping[ArgumentPlace, Any], segments: dict[str, str]
+) -> None:
+    """Split the text of two placeholders with nothing between them, `/{name}{extension}`, where
+    both of their arguments can be read.
+    """
+    known = {
+        p.name: (p, given[place])
+        for place, p in _iterate_parameters(operation, "path")
+        if place in given
+    }
+    names = [name for name in segments if name in known]
+    for one, other in itertools.pairwise(names):
+        if f"{{{one}}}{{{other}}}" not in operation.path:
+            continue
+        text = segments[one] + segments[other]
+        for end in range(len(text) + 1):
+            if read_path(*known[one], text[:end]) and read_path(*known[other], text[end:]):
+                segments[one], segments[other] = text[:end], text[end:]
+                break
 
 
 def _describe_astray(place: ArgumentPlace, parameter: Parameter, value: Any, raw: object) -> str:
@@ -259,7 +283,7 @@ def _check_headers(
         if place not in given:
             if parameter.required:
                 yield f"{place} is required and no argument was given"
-            if sent:
+            if sent and name not in PLUMBING:
                 yield f"{place} was sent and no argument was given"
         elif not (len(sent) == 1 and read_header(parameter, given[place], sent[0])):
             if sent or not is_nothing(given[place]):

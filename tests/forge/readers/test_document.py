@@ -210,3 +210,15 @@ def test_a_repeated_key_is_found_however_keys_are_written(text: str) -> None:
     (problem,) = document.problems
     assert "'d'" in problem.reason
     assert {"d": 2} in document.root.values()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffschema {\n  query: Q\n}\n",
+        "# Pets\ntype Query implements Node & Named {\n  pets(first: Int!): [Pet!]!\n}\n",
+    ],
+)
+def test_a_graphql_schema_in_its_own_language_is_told_apart(text: str) -> None:
+    with pytest.raises(DocumentUnreadable, match=r"GraphQL schema.*introspection query"):
+        parse_document(text.encode(), "schema.graphql")

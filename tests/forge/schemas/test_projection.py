@@ -10,6 +10,7 @@ BIG = {"type": "object", "properties": {f"p{at}": {"type": "string"} for at in r
 SCHEMAS: dict[str, Any] = {
     "Big": BIG,
     "Level": {"type": "string", "enum": ["low", "high"], "description": "How much."},
+    "Code": {"type": "string", "minLength": 2, "enum": [f"code {at}" for at in range(40)]},
     "Choice": {"oneOf": [{"type": "string"}, {"$ref": "#/$defs/Big"}]},
 }
 
@@ -35,6 +36,11 @@ def test_what_does_not_fit_keeps_its_type() -> None:
 def test_a_small_choice_that_does_not_fit_is_kept_as_it_is() -> None:
     properties, _ = select("Big", "Level", limit=130)
     assert properties["Level"] == {"type": "string", "enum": ["low", "high"]}
+
+
+def test_of_a_long_choice_that_does_not_fit_only_the_list_goes() -> None:
+    properties, _ = select("Big", "Code", limit=130)
+    assert properties["Code"] == {"type": "string", "minLength": 2}
 
 
 def test_a_choice_between_parts_that_do_not_fit_keeps_their_types() -> None:

@@ -230,7 +230,7 @@ def _is_telling(name: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _is_json(kind: str) -> bool:
-    own = kind in ("application/json", "text/json") or kind.endswith("+json")
+    own = kind.endswith(("/json", "+json"))
     return own and kind not in _TEXT
 
 

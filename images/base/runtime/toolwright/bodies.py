@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Body = tuple[bytes, str]
 
-_JSON_TYPE = r"(?i:(?:application/json|text/json|[^;\s]+\+json)\s*(?:;|\Z))"
+_JSON_TYPE = r"(?i:[^;\s]+[/+]json\s*(?:;|\Z))"
 _UNQUOTABLE = r'[\x00-\x1f\x7f"\\]'
 _TYPE = r"[A-Za-z0-9!#$&^_.+*/;=,\- \"'()]+\Z"
 _TYPES = {

@@ -802,6 +802,8 @@ def test_a_parameter_in_the_words_of_another_version_is_read(
         ("/pets/<id>", "/pets/{id}"),
         ("/pets/<int:id>.json", "/pets/{id}.json"),
         ("/pets/%7Bid%7D", "/pets/{id}"),
+        ("/pets/{{id}}", "/pets/{id}"),
+        ("https://pets.example/pets/{id}", "/pets/{id}"),
     ],
 )
 def test_a_placeholder_in_a_frameworks_words_is_the_declared_parameter(
@@ -843,3 +845,16 @@ def test_the_placeholders_of_a_query_in_the_path_are_arguments(path: str, parame
     declared = "[{name: x, in: path, required: true, schema: {type: integer}}]"
     one = operation(f"'{path}': {{get: {{parameters: {declared}}}}}")
     assert [(p.location, p.name, p.schema) for p in one.parameters] == parameters
+
+
+def test_a_path_that_is_a_whole_url_has_its_own_server() -> None:
+    paths = "'https://pets.example/v2/pets': {get: {}}"
+    assert operation(paths).url == "https://pets.example/v2/pets"
+    found = read_openapi(api(paths), "http://127.0.0.1:9")
+    assert found.spec.operations[0].url == "http://127.0.0.1:9/v2/pets"
+
+
+def test_a_query_expression_in_a_path_is_its_declared_parameters() -> None:
+    parameters = "[{name: a, in: query}, {name: b, in: query}]"
+    one = operation(f"'/pets{{?a,b*}}': {{get: {{parameters: {parameters}}}}}")
+    assert (one.path, [p.name for p in one.parameters]) == ("/pets", ["a", "b"])

@@ -129,3 +129,13 @@ def test_a_server_written_with_too_little_or_too_much_is_the_one_that_is_meant(
 @pytest.mark.parametrize("path", ["index.php/api", "v1.beta/api", "api", "v2.0"])
 def test_a_relative_path_is_no_host(path: str) -> None:
     assert base(servers(path), PUBLIC) == f"https://api.pets.example/v1/{path}"
+
+
+def test_a_relative_server_of_an_operation_is_beside_the_document_s_own() -> None:
+    paths = {"/pets": {"servers": [{"url": "/v2"}], "get": {}}}
+    root = {**servers("https://pets.example/v1"), "info": {"title": "t"}, "paths": paths}
+    found = read_openapi(parse_document(json.dumps(root).encode(), "x"))
+    assert found.spec.operations[0].server == "https://pets.example/v2"
+    alone = {**root, "servers": []}
+    with pytest.raises(NoUsableOperation):
+        read_openapi(parse_document(json.dumps(alone).encode(), "x"))

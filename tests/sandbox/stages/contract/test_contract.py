@@ -136,6 +136,11 @@ def test_what_is_not_documented_is_told() -> None:
     assert problems(query(), {}, "", (("Accept", "*/*"), ("User-Agent", "t"))) == ()
 
 
+def test_a_header_of_the_runtime_needs_no_argument_where_it_is_also_a_parameter() -> None:
+    one = operation(Parameter("User-Agent", "header", {"type": "string"}))
+    assert problems(one, {}, headers=(("User-Agent", "t"),)) == ()
+
+
 def test_what_is_required_is_missed() -> None:
     required = operation(
         Parameter("q", "query", required=True),
@@ -174,6 +179,26 @@ def test_a_path_parameter_is_read_in_its_style_only(
     assert problems(there, {"id": value}, path=f"/x/{raw}z/y")
     assert problems(there, {"id": value}, path=f"/x/{raw}")
     assert problems(there, {"id": value}, path="/x/%7Bid%7D/y")
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "is_right"),
+    [
+        ("/ann.json", {"name": "ann", "ending": ".json"}, True),
+        ("/a%2Fb.json", {"name": "a/b", "ending": ".json"}, True),
+        ("/ann.json", {"name": "bob", "ending": ".json"}, False),
+        ("/ann.xml", {"name": "ann", "ending": ".json"}, False),
+    ],
+)
+def test_placeholders_with_nothing_between_them_are_told_apart_by_their_arguments(
+    path: str, arguments: Any, is_right: bool
+) -> None:
+    both = [
+        Parameter(name, "path", {"type": "string"}, True, "simple", False)
+        for name in ("name", "ending")
+    ]
+    found = problems(operation(*both, path="/{name}{ending}"), arguments, path=path)
+    assert (found == ()) == is_right
 
 
 def test_another_host_method_or_path_is_told() -> None:

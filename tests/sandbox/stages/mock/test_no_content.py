@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,11 @@ from sandbox.stages.prove import prove_bundle
 from tests.forge.directory.samples import description
 
 
+def is_proved(document: dict[str, Any]) -> bool:
+    bundle = compile_document(parse_document(json.dumps(document).encode(), "x")).bundle
+    return asyncio.run(prove_bundle(bundle, ProcessRunner())).passed
+
+
 @pytest.mark.parametrize("status", ["204", "205", "200"])
 def test_content_of_an_answer_without_any_is_no_claim_on_the_schema(status: str) -> None:
     document = description()
@@ -21,8 +27,17 @@ def test_content_of_an_answer_without_any_is_no_claim_on_the_schema(status: str)
     document["paths"]["/berths"]["get"]["responses"] = {
         status: {"description": "ok", "content": content}
     }
-    bundle = compile_document(parse_document(json.dumps(document).encode(), "x")).bundle
-    assert asyncio.run(prove_bundle(bundle, ProcessRunner())).passed
+    assert is_proved(document)
+
+
+@pytest.mark.parametrize("kind", ["application/*", "*/*", "applcation/json"])
+def test_an_answer_of_any_type_is_of_json_where_the_mock_answers_so(kind: str) -> None:
+    document = description()
+    content = {kind: {"schema": {"type": "object", "properties": {"name": {"type": "string"}}}}}
+    document["paths"]["/berths"]["get"]["responses"] = {
+        "200": {"description": "ok", "content": content}
+    }
+    assert is_proved(document)
 
 
 LINES = (
@@ -41,5 +56,4 @@ def test_what_a_document_says_of_each_line_of_an_answer_is_no_claim_on_its_body(
     document["paths"]["/berths"]["get"]["responses"] = {
         "200": {"description": "ok", "content": content}
     }
-    bundle = compile_document(parse_document(json.dumps(document).encode(), "x")).bundle
-    assert asyncio.run(prove_bundle(bundle, ProcessRunner())).passed
+    assert is_proved(document)

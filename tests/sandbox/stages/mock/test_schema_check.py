@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.bundle.apispec import Operation, Parameter
+from sandbox.bundle.apispec import MediaType, Operation, Parameter, RequestBody
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.compare import SchemaComparer
 from sandbox.schemas.directional import DirectionalValidator
@@ -120,6 +120,24 @@ def test_a_path_argument_may_refuse_the_empty_value_and_nothing_else() -> None:
     assert inputs({"type": "object", "minProperties": 1}, "object") == []
     assert inputs({"type": "string", "maxLength": 1})
     assert inputs({"type": "integer"})
+
+
+def test_deep_in_a_large_schema_a_long_enumeration_may_be_left_out() -> None:
+    codes = [f"code {number}" for number in range(40)]
+    own = {"type": "object", "properties": {"code": {"type": "string"}}}
+    assert nested({"type": "string", "enum": codes}, own) == []
+    assert nested({"type": "string", "enum": codes[:5]}, own)
+    assert nested({"type": "string", "enum": codes, "minLength": 1}, own)
+
+
+def nested(documented: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """The differences where a body's field `code` is documented so."""
+    whole = {"type": "object", "properties": {"code": documented}}
+    body = RequestBody((MediaType("application/json", whole),))
+    operation = Operation("o", "POST", "/x", "https://x.example", "write", body=body)
+    judge = DirectionalValidator({}, "request")
+    place = {"body": ArgumentPlace("body", "")}
+    return list(find_input_problems(tool({"body": given}, {}), operation, place, judge))
 
 
 def outputs(body: Any, *documented: Any) -> list[str]:
