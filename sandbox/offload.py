@@ -64,13 +64,14 @@ class Workbench:
 
     async def run_sized(self, size: int, work: Callable[[], T]) -> T:
         """The result of work on `size` bytes."""
-        return work() if size <= INLINE_BYTES else await self._run(work)
+        return work() if size <= INLINE_BYTES else await self.run(work)
 
     async def run_counted(self, value: Any, work: Callable[[], T]) -> T:
         """The result of checking a JSON value."""
-        return await self._run(work) if has_many_values(value) else work()
+        return await self.run(work) if has_many_values(value) else work()
 
-    async def _run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T]) -> T:
+        """The result of work that takes long."""
         self.thread = self.thread or ThreadPoolExecutor(1, "answers")
         return await asyncio.get_running_loop().run_in_executor(self.thread, work)
 

@@ -27,7 +27,7 @@ from sandbox.budget import (
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BytesExhausted, CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.killswitch import KillSwitch
-from sandbox.offload import INLINE_BYTES, Workbench, run_counted
+from sandbox.offload import INLINE_BYTES, Workbench, has_many_values, run_counted
 from sandbox.schemas.accepted import build_accepted_schema
 from sandbox.schemas.coercion import coerce_arguments, find_claims
 from sandbox.schemas.validator import SchemaChecker, SchemaViolation, get_checker
@@ -194,14 +194,14 @@ class PipeSession:
             failure = Failure("too_large", str(error))
             return _build_failed_outcome(tool, failure, tuple(tape.exchanges), started)
         exchanges = tuple(tape.exchanges)
-        if answer.size <= INLINE_BYTES:
-            outcome = self._build_outcome(tool, answer, exchanges, started)
+        work = partial(self._build_outcome, tool, answer, exchanges, started)
+        if answer.size <= INLINE_BYTES and not self._is_long_to_judge(tool, answer):
+            outcome = work()
             return await self._add_claims(outcome, arguments) if outcome.failure else outcome
         patience = seconds or self.limits.call_seconds
         try:
             async with asyncio.timeout(patience - (time.perf_counter() - started)):
-                work = partial(self._build_outcome, tool, answer, exchanges, started)
-                outcome = await self._workbench.run_sized(answer.size, work)
+                outcome = await self._workbench.run(work)
         except TimeoutError as error:
             self.end(SessionBroken(f"{tool} did not answer in time"))
             raise CallTimedOut(tool, patience) from error
@@ -509,6 +509,12 @@ class PipeSession:
             return replace(failure, told_by="compiler", code="")
         declared = failure.kind == "tool" and failure.code in tool.refusals
         return replace(failure, told_by="code", code=failure.code if declared else "")
+
+    def _is_long_to_judge(self, tool: str, answer: Message) -> bool:
+        """Whether a result has many values that may not be as its tool's schema says."""
+        result = answer.get("result")
+        value = result.get("structuredContent") if isinstance(result, dict) else None
+        return has_many_values(value) and not self._get_checkers(tool)[1].fits_plainly(value)
 
     def _find_breach(self, tool: str, result: Mapping[str, Any]) -> SchemaViolation | None:
         """How a result breaks the tool's output schema."""
