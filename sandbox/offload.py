@@ -8,19 +8,46 @@ milliseconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 INLINE_BYTES = 256 * 1024
 """Work on as much takes a millisecond or so."""
 
+INLINE_VALUES = 500
+"""Holding as many values against a schema takes some ten milliseconds, where they break it."""
+
 T = TypeVar("T")
+
+
+def has_many_values(value: Any) -> bool:
+    """Whether a JSON value has so many parts, or such long texts, that checking it takes long;
+    looks at no more of it.
+    """
+    left, room = [value], INLINE_VALUES
+    while left and room > 0:
+        item = left.pop()
+        room -= 1
+        if isinstance(item, str):
+            room -= len(item) // 1024
+        elif isinstance(item, Mapping):
+            room -= len(item)
+            left += item.values() if room > 0 else ()
+        elif isinstance(item, list | tuple):
+            room -= len(item)
+            left += item if room > 0 else ()
+    return room <= 0
 
 
 async def run_sized(size: int, work: Callable[[], T]) -> T:
     """The result of work on `size` bytes."""
     return work() if size <= INLINE_BYTES else await asyncio.to_thread(work)
+
+
+async def run_counted(value: Any, work: Callable[[], T]) -> T:
+    """The result of checking a JSON value, such as a call's arguments."""
+    return await asyncio.to_thread(work) if has_many_values(value) else work()
 
 
 async def run_beside(work: Callable[[], T]) -> T:
@@ -29,16 +56,22 @@ async def run_beside(work: Callable[[], T]) -> T:
 
 
 class Workbench:
-    """A thread of its own for the large answers of one server: they wait for each other, and for
-    nobody else's. It begins with the first of them.
+    """A thread of its own for the large answers of one server, or the large arguments of all calls:
+    they wait for each other, and for nobody else's. It begins with the first of them.
     """
 
     thread: ThreadPoolExecutor | None = None
 
     async def run_sized(self, size: int, work: Callable[[], T]) -> T:
         """The result of work on `size` bytes."""
-        if size <= INLINE_BYTES:
-            return work()
+        return work() if size <= INLINE_BYTES else await self.run(work)
+
+    async def run_counted(self, value: Any, work: Callable[[], T]) -> T:
+        """The result of checking a JSON value."""
+        return await self.run(work) if has_many_values(value) else work()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """The result of work that takes long."""
         self.thread = self.thread or ThreadPoolExecutor(1, "answers")
         return await asyncio.get_running_loop().run_in_executor(self.thread, work)
 

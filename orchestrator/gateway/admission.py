@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from orchestrator.approvals.gate import Allow, Ask, GateQuestion, Ruling, WriteFacts
 from orchestrator.approvals.signed_policy import SignedPolicy
@@ -15,6 +16,7 @@ from orchestrator.gateway.secret_arguments import find_secret_arguments, mark_se
 from registry.approvals.rules import RuleTable
 from sandbox.bundle.apispec import Access
 from sandbox.killswitch import KillSwitch
+from sandbox.offload import Workbench
 from sandbox.schemas.validator import get_checker
 
 
@@ -26,12 +28,17 @@ class Admission:
     signed_policy: SignedPolicy
     kill_switch: KillSwitch
     now: Callable[[], float] = time.time
+    workbench: Workbench = field(default_factory=Workbench)
 
-    def read_arguments(self, call: Call, member: RegisteredServer) -> Call:
+    async def read_arguments(self, call: Call, member: RegisteredServer) -> Call:
         """The call with its arguments as they count for all that follows: those that its tool's
         schema takes as they are, others as `orchestrator.gateway.arguments` reads them. It knows
         which of them are a secret.
         """
+        work = partial(self._read_arguments, call, member)
+        return await self.workbench.run_counted(call.arguments, work)
+
+    def _read_arguments(self, call: Call, member: RegisteredServer) -> Call:
         checker = member.checkers.get(call.tool)
         if checker is None:
             checker = get_checker(member.tools[call.tool].input_schema)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from orchestrator.approvals.preview import build_read_request, extract_present
@@ -24,6 +25,7 @@ from registry.models import Approval
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid, Frozen
+from sandbox.offload import run_counted
 from sandbox.schemas.coercion import find_claims
 from sandbox.wire.exchange import WireRequest, WriteStep, digest_request
 
@@ -134,7 +136,8 @@ class ApprovalRequester:
         # Who decides is told what the API will probably refuse. What is hidden is not what the
         # document would judge.
         tool = bundle.get_tool(call.tool)
-        claims = "" if shown.hides else find_claims(bundle, tool, call.arguments)
+        find = partial(find_claims, bundle, tool, call.arguments)
+        claims = "" if shown.hides else await run_counted(call.arguments, find)
         approval = Approval(
             id=id,
             entry=call.server,

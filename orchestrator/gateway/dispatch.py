@@ -92,6 +92,7 @@ class Dispatch:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self.admission.workbench.close()
 
     async def call_tool(self, call: Call, identity: str = "") -> Reply:
         """The call from gate to record. Raises UnknownTool, BundleInvalid."""
@@ -107,7 +108,7 @@ class Dispatch:
     ) -> Reply:
         """The same under an id that is given, in the task of whoever awaits it."""
         member = member or self.roster.find_server(call.server, call.tool)
-        call = self.admission.read_arguments(call, member)
+        call = await self.admission.read_arguments(call, member)
         if call.note:
             reply = await self.answer_call(identity, replace(call, note=""), member)
             return add_note(reply, call.note)

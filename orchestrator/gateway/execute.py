@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -20,6 +21,7 @@ from registry.servers.entries import ServerTable
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.errors import DefinitionsChanged, SandboxError, SessionBroken
+from sandbox.offload import run_counted
 from sandbox.schemas.validator import get_checker
 from sandbox.session.interface import Failure, Outcome
 from sandbox.session.pipe import CUT
@@ -125,9 +127,8 @@ class Execution:
         request = build_tool_request(bundle, call.tool, call.arguments)
         lent = await self.sessions.lend_session(bundle)
         try:
-            problem = get_checker(bundle.get_tool(call.tool).input_schema).find_problem(
-                call.arguments
-            )
+            check = get_checker(bundle.get_tool(call.tool).input_schema).find_problem
+            problem = await run_counted(call.arguments, partial(check, call.arguments))
             held = None if problem else broker.claim_write(request)
             if held is not None:
                 return build_withheld_outcome(call.tool, held)

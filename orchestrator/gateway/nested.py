@@ -169,7 +169,7 @@ class NestedCalls:
             member = self.roster.find_server(call.server, call.tool)
         except (UnknownTool, BundleInvalid) as error:
             return ToolCallResult(build_refused_exchange(request, "refused", str(error)))
-        identity, call = generate_id(), self.admission.read_arguments(call, member)
+        identity, call = generate_id(), await self.admission.read_arguments(call, member)
         question = self.admission.build_question(call, member)
         if question.access == "read":
             return await self._call_read(identity, call, request, member)

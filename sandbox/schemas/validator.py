@@ -61,9 +61,13 @@ class SchemaChecker:
 
     def find_problem(self, instance: Any) -> SchemaViolation | None:
         """What is wrong with the instance, or None. An inapplicable schema is a problem."""
-        if self._accept is not None and self._accept(instance):
+        if self.fits_plainly(instance):
             return None
         return find_problem(self._validator, instance, StepBudget(instance), best_match)
+
+    def fits_plainly(self, instance: Any) -> bool:
+        """Whether the instance fits a plain schema; what does not is to be looked at closely."""
+        return self._accept is not None and self._accept(instance)
 
     @cached_property
     def _accept(self) -> Acceptor | None:

@@ -27,7 +27,7 @@ from sandbox.budget import (
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BytesExhausted, CallTimedOut, Frozen, LoadFailed, SessionBroken
 from sandbox.killswitch import KillSwitch
-from sandbox.offload import INLINE_BYTES, Workbench
+from sandbox.offload import INLINE_BYTES, Workbench, has_many_values, run_counted
 from sandbox.schemas.accepted import build_accepted_schema
 from sandbox.schemas.coercion import coerce_arguments, find_claims
 from sandbox.schemas.validator import (
@@ -188,10 +188,9 @@ class PipeSession:
         tape: CallLog | None = None,
     ) -> Outcome:
         started = time.perf_counter()
-        if self._get_checkers(tool)[0].find_problem(arguments):
-            refusal = self._find_refusal(tool, arguments)
-            if refusal:
-                return _build_failed_outcome(tool, Failure("arguments", refusal), (), started)
+        refusal = await run_counted(arguments, partial(self._find_refusal, tool, arguments))
+        if refusal:
+            return _build_failed_outcome(tool, Failure("arguments", refusal), (), started)
         tape = tape or CallLog()
         params = {"name": tool, "arguments": arguments}
         try:
@@ -200,18 +199,18 @@ class PipeSession:
             failure = Failure("too_large", str(error))
             return _build_failed_outcome(tool, failure, tuple(tape.exchanges), started)
         exchanges = tuple(tape.exchanges)
-        if answer.size <= INLINE_BYTES:
-            outcome = self._build_outcome(tool, answer, exchanges, started)
-            return self._add_claims(outcome, arguments) if outcome.failure else outcome
+        work = partial(self._build_outcome, tool, answer, exchanges, started)
+        if answer.size <= INLINE_BYTES and not self._is_long_to_judge(tool, answer):
+            outcome = work()
+            return await self._add_claims(outcome, arguments) if outcome.failure else outcome
         patience = seconds or self.limits.call_seconds
         try:
             async with asyncio.timeout(patience - (time.perf_counter() - started)):
-                work = partial(self._build_outcome, tool, answer, exchanges, started)
-                outcome = await self._workbench.run_sized(answer.size, work)
+                outcome = await self._workbench.run(work)
         except TimeoutError as error:
             self.end(SessionBroken(f"{tool} did not answer in time"))
             raise CallTimedOut(tool, patience) from error
-        return replace(self._add_claims(outcome, arguments), size=answer.size)
+        return replace(await self._add_claims(outcome, arguments), size=answer.size)
 
     async def _await_answer(
         self,
@@ -480,14 +479,15 @@ class PipeSession:
             difference=judged.difference,
         )
 
-    def _add_claims(self, outcome: Outcome, arguments: Mapping[str, Any]) -> Outcome:
+    async def _add_claims(self, outcome: Outcome, arguments: Mapping[str, Any]) -> Outcome:
         """The outcome; behind an API's refusal of the arguments stands what its document says of
         them, where that differs.
         """
         failure, tool = outcome.failure, self.bundle.get_tool(outcome.tool)
         if failure is None or failure.status not in _REFUSED_ARGUMENTS:
             return outcome
-        claims = find_claims(self.bundle, tool, arguments)
+        find = partial(find_claims, self.bundle, tool, arguments)
+        claims = await run_counted(arguments, find)
         if not claims:
             return outcome
         content = [*outcome.result["content"], {"type": "text", "text": claims}]
@@ -496,8 +496,10 @@ class PipeSession:
 
     def _find_refusal(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Why arguments that break the tool's schema are refused, with both readings of a value
-        that has two; "" where they are accepted all the same.
+        that has two; "" where they are accepted, as most are.
         """
+        if self._get_checkers(tool)[0].find_problem(arguments) is None:
+            return ""
         accepted = build_accepted_schema(self.bundle, self.bundle.get_tool(tool))
         problem = get_checker(accepted).find_problem(arguments)
         if problem is None:
@@ -512,6 +514,12 @@ class PipeSession:
             return replace(failure, told_by="compiler", code="")
         declared = failure.kind == "tool" and failure.code in tool.refusals
         return replace(failure, told_by="code", code=failure.code if declared else "")
+
+    def _is_long_to_judge(self, tool: str, answer: Message) -> bool:
+        """Whether a result has many values that may not be as its tool's schema says."""
+        result = answer.get("result")
+        value = result.get("structuredContent") if isinstance(result, dict) else None
+        return has_many_values(value) and not self._get_checkers(tool)[1].fits_plainly(value)
 
     def _find_breach(self, tool: str, result: Mapping[str, Any]) -> SchemaViolation | None:
         """How a result breaks the tool's output schema."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from sandbox.broker.broker import Broker
@@ -79,16 +80,18 @@ async def answering(
     secrets: Redaction | None = None,
     limits: Limits | None = None,
     blocked: deque[str] | None = None,
+    gives: Mapping[str, Any] = ANY,
 ) -> AsyncIterator[PipeSession]:
     """A forged server's session, or with `secrets` one with a third-party server that has them;
-    `blocked` are its refused connections.
+    `blocked` are its refused connections, `gives` is what its tool's results are said to be.
     """
     pipe, limits = AnsweringPipe(say), limits or Limits()
+    bundle = replace(BUNDLE, tools=(replace(BUNDLE.tools[0], output_schema=gives),))
     broker = Broker(Policy(()), Told([]))
     session = (
-        PipeSession(BUNDLE, broker, limits, pipe)
+        PipeSession(bundle, broker, limits, pipe)
         if secrets is None
-        else McpSession(BUNDLE, broker, limits, pipe, secrets, blocked)
+        else McpSession(bundle, broker, limits, pipe, secrets, blocked)
     )
     pipe.session = session
     async with session.run_session(KillSwitch()):

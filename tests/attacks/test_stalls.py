@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from sandbox.wire.exchange import Headers
 from sandbox.wire.framing import measure_depth, parse_message
 from sandbox.wire.notifications import LogListener, LogMessage, ProgressNotice
 from sandbox.wire.redaction import Redaction
-from tests.attacks.answering import Say, answering, result_line, text_result
+from tests.attacks.answering import ANY, Say, answering, result_line, text_result
 
 SECRET = "canary-7731-secret"
 MEGABYTE = 1024 * 1024
@@ -65,9 +65,11 @@ def honest(identity: str, _: dict[str, Any]) -> list[bytes]:
     return [result_line(identity, text_result("fine"))]
 
 
-async def race(say: Say, secrets: Redaction | None) -> tuple[int, Outcome]:
+async def race(
+    say: Say, secrets: Redaction | None, gives: Mapping[str, Any] = ANY
+) -> tuple[int, Outcome]:
     """The honest calls that ended before a hostile one, which was there first, and its outcome."""
-    async with answering(say, secrets) as slow, answering(honest) as quick:
+    async with answering(say, secrets, gives=gives) as slow, answering(honest) as quick:
         running = asyncio.create_task(slow.call("say", {}))
         await asyncio.sleep(0)
         ended = 0
@@ -87,6 +89,18 @@ def test_an_honest_call_does_not_wait_for_a_hostile_answer(
     ended, outcome = asyncio.run(race(hostile(what), secrets))
     assert ended == HONEST
     assert SECRET not in outcome.text or secrets is None
+
+
+def test_an_honest_call_does_not_wait_for_a_small_answer_that_breaks_its_schema_everywhere() -> (
+    None
+):
+    result = structured("[" + "1," * 50_000 + "1]")
+    assert len(result) < INLINE_BYTES
+    gives = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}}
+    ended, outcome = asyncio.run(race(lambda id, _: [result_line(id, result)], None, gives))
+    assert ended == HONEST
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "schema"
 
 
 def test_a_large_answer_comes_whole_and_in_its_order() -> None:

@@ -66,6 +66,13 @@ METRES = {"m": 1.0, "km": 1000.0}
 def halve(unit):
     return {"half": METRES[unit] / 2} if unit in METRES else {"whole": unit}
 """
+COUNTING = """
+from toolwright import tool
+
+@tool
+def halve(unit):
+    return {"half": len(unit) / 2}
+"""
 HALVED = {"type": "object", "properties": {"half": {"type": "number"}}, "required": ["half"]}
 OLDER = "sha256:of-an-older-base"
 GOOD = (
@@ -292,5 +299,25 @@ def test_a_renewed_base_lifts_no_quarantine_of_what_fails_there_too(place: Place
         assert found.reason.startswith("it stays quarantined by trial: it did worse")
         states = {store.servers.get(name).state for name in ("raising", "guarded")}
         assert states == {"quarantined"}
+
+    place.run(act())
+
+
+def test_nothing_waits_while_arguments_are_held_against_a_schema(place: Place) -> None:
+    async def act() -> None:
+        texts = {"type": "object", "properties": {"unit": {"type": "array", "items": TEXT}}}
+        place.publish("counting", COUNTING, input_schema=texts)
+        # A session is there from now on.
+        assert isinstance(await place.call("counting", "halve", unit=["m"]), Done)
+        calling = asyncio.create_task(place.call("counting", "halve", unit=[["m"]] * 20_000))
+        turns = 0
+        while not calling.done():
+            turns += 1
+            await asyncio.sleep(0)
+        reply = await calling
+        assert isinstance(reply, Done)
+        assert reply.outcome.failure is not None
+        assert reply.outcome.failure.kind == "arguments"
+        assert turns > 1_000
 
     place.run(act())
