@@ -88,7 +88,8 @@ class NoUsableOperation(DocumentError):
             reason,
             "Give the whole description; an OpenAPI document has its operations under `paths`."
             if empty
-            else "Mend the places named; `base_url` replaces an unusable server.",
+            else "Mend the places named; `base_url` (--base-url at the terminal) replaces an "
+            "unusable server.",
         )
 
 

@@ -328,11 +328,13 @@ class BandsUnordered(OrchestratorError):
 
 
 class ReferenceRefused(OrchestratorError):
-    """References in a call's arguments stand for no value, or for one that may not go there."""
+    """References stand for no value, or for one that may not go there. `tool` is what was to be
+    called with them, "" where a value was only to be shown.
+    """
 
     def __init__(self, tool: str, problems: Iterable[str]) -> None:
         told = "; ".join(problems)[:2000]
-        super().__init__(f"{tool} was not called, nothing was sent: {told}")
+        super().__init__(f"{tool} was not called, nothing was sent: {told}" if tool else told)
 
 
 class PricesInvalid(OrchestratorError):

@@ -176,10 +176,10 @@ class ResultKeeper:
         """
         kept = self.table.find(session, handle, self.now())
         if isinstance(kept, MissingResult):
-            raise ReferenceRefused("status", (describe_missing(kept),))
+            raise ReferenceRefused("", (describe_missing(kept),))
         value = find_value(kept.value, path)
         if isinstance(value, PathProblem):
-            raise ReferenceRefused("status", (value.reason,))
+            raise ReferenceRefused("", (f"{value.reason}; the path $ shows what {handle} has",))
         head = {"result": kept.handle, "path": path}
         return {**head, **_show_from(value, offset, ANSWER_BYTES - 700)}
 

@@ -84,6 +84,13 @@ def test_another_sessions_result_is_neither_read_nor_used(
         ways[way]()
 
 
+def test_a_part_that_is_not_there_says_how_to_see_what_is(keeper: ResultKeeper) -> None:
+    keep(keeper, LARGE)
+    with pytest.raises(ReferenceRefused) as refused:
+        keeper.show_part("mine", "r1", "$.nope", 0)
+    assert str(refused.value) == "there is nothing at $.nope; the path $ shows what r1 has"
+
+
 def test_a_sessions_own_result_is_read_and_used(keeper: ResultKeeper) -> None:
     keep(keeper, LARGE)
     assert keeper.show_part("mine", "r1", "$.items[7].id", 0)["value"] == 7

@@ -59,6 +59,8 @@ def _read_text(tag: Node | None, key: str) -> str:
 
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+_PATH_ITEM = frozenset("$ref summary description servers parameters additionalOperations".split())
+_OF_OPERATIONS = frozenset({"operationId", "responses", "requestBody", "parameters"})
 _METHOD = re.compile(r"[A-Z][A-Z0-9_-]{0,19}\Z")
 MAX_OPERATIONS = 5000
 
@@ -211,12 +213,22 @@ def _iterate_operations(context: ReaderContext) -> Iterator[tuple[str, Node, str
         for method in METHODS:
             if method in own.value and own.value[method] is not None:
                 yield path, own, method, own.get_child(method)
+        for key in own.value:
+            if _is_misnamed(key, own.value[key]):
+                reason = "no method has this name; it is left out"
+                context.problems.add(own.get_child(key).to_problem(reason))
         # 3.2: https://spec.openapis.org/oas/v3.2.0.html#path-item-object
         for method, node in own.get("additionalOperations").list_items():
             if _METHOD.match(method) and method.lower() not in METHODS:
                 yield path, own, method, node
             else:
                 context.problems.add(node.to_problem("this is no further method; it is left out"))
+
+
+def _is_misnamed(key: str, value: object) -> bool:
+    """Whether what a path holds is an operation by its content and none by its name."""
+    named = key in METHODS or key in _PATH_ITEM or key.startswith("x-")
+    return not named and isinstance(value, dict) and not _OF_OPERATIONS.isdisjoint(value)
 
 
 def _read_operation(

@@ -343,7 +343,35 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
     if takes_pages(tool) and _COUNTING.search(task):
         # Of a page's rows nobody can tell how many there are.
         reading = replace(reading, unused=(*reading.unused, "how many"))
-    return _note_unread(words, tool, _doubt_written(task, reading, tool), about)
+    reading = _doubt_numbers(words, _doubt_written(task, reading, tool), tool, about)
+    return _note_unread(words, tool, reading, about)
+
+
+def _doubt_numbers(task: str, reading: Reading, tool: ToolDefinition, about: str) -> Reading:
+    """The reading with doubts where a number stands in a name, or behind what the tool only
+    answers: `the book titled Catch 22` and `the book of author 22` are not the book 22.
+    """
+    own = list_identifiers(replace(tool, output_schema={}), about, "")
+    answered = list_identifiers(replace(tool, name="", path="", input_schema={}), "", "") - own
+    told = []
+    for name, evidence in reading.evidence.items():
+        if not evidence.isdecimal():
+            continue
+        before = task[: task.rfind(evidence)]
+        said = _WORD_BEFORE.search(before)
+        if _IN_NAME.search(before) or (said and stem_word(said[1].lower()) in answered):
+            told.append(name)
+    return replace(reading, doubtful=tuple(dict.fromkeys((*reading.doubtful, *told))))
+
+
+_WORD_BEFORE = re.compile(r"([^\W\d_][\w'-]*)\s+(?:(?:is|of|equals)\s+)?\Z")
+_IN_NAME = re.compile(
+    r"\b(?:titled|entitled|named|called|(?:title|name)(?!\s+(?:of|for|from|in)\b))"
+    r"\s+(?:[^\s,;.]+\s+){0,5}"
+    r"(?!(?:number|no|id)\b)[^\W\d_][\w'-]*\s+\Z",
+    re.IGNORECASE,
+)
+"""A word of a name before what may be the rest of it."""
 
 
 def _doubt_written(task: str, reading: Reading, tool: ToolDefinition) -> Reading:

@@ -42,3 +42,35 @@ def test_a_word_that_names_an_argument_without_a_value_is_told_as_left_out(
     assert list_doubts(reading) == tuple(
         f"{word!r} of the task went into no argument." for word in told
     )
+
+
+ONE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"id": {"type": "integer"}},
+    "required": ["id"],
+    "additionalProperties": False,
+}
+FIELDS: dict[str, Any] = {"id": {}, "title": {}, "author": {}, "isbn": {}}
+ANSWER = {"type": "object", "properties": {"body": {"type": "object", "properties": FIELDS}}}
+GET = ToolDefinition("books_retrieve", "GET /api/books/{id}/.", ONE, ANSWER, "read", group="books")
+
+
+@pytest.mark.parametrize(
+    ("task", "doubtful"),
+    [
+        ("show book 3", ()),
+        ("show the book with the id 3", ()),
+        ("show the title of book 3", ()),
+        ("show the book called 3", ()),
+        ("find the book titled Book 3", ("id",)),
+        ("show the book called Apollo 3", ("id",)),
+        ("show the book with the title Terminator 3", ("id",)),
+        ("show the book of author 3", ("id",)),
+        ("show the book with isbn 3", ("id",)),
+    ],
+)
+def test_a_number_in_a_name_or_of_another_field_is_no_id_without_a_question(
+    task: str, doubtful: tuple[str, ...]
+) -> None:
+    reading = read_words(task, GET, {}, "Library")
+    assert (reading.arguments, reading.doubtful) == ({"id": 3}, doubtful)

@@ -75,6 +75,26 @@ def test_a_bad_operation_is_left_out_and_located_and_the_rest_kept() -> None:
     assert all("left out" in p.reason and p.file == "api.yaml" for p in found.problems)
 
 
+def test_an_operation_under_a_name_that_is_no_method_is_told() -> None:
+    found = reading(
+        """
+        /a:
+          get: {operationId: a}
+          psot: {operationId: b, responses: {}}
+          GET: {responses: {}}
+          x-post: {responses: {}}
+          parameters: []
+          servers: [{url: 'http://h'}]
+          note: {text: none}
+        """
+    )
+    assert [o.id for o in found.spec.operations] == ["a"]
+    assert [(p.pointer, p.reason) for p in found.problems] == [
+        ("/paths/~1a/psot", "no method has this name; it is left out"),
+        ("/paths/~1a/GET", "no method has this name; it is left out"),
+    ]
+
+
 def test_dangling_schemas_and_responses_cost_no_operation() -> None:
     found = reading(
         """
