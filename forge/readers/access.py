@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from sandbox.bundle.apispec import Access
 from sandbox.bundle.verbs import ACTS, COMMANDS, DESTROYING, find_base_verb, split_words
@@ -32,6 +33,7 @@ _PLAIN_SWITCHES = _ONLY_ACTS - frozenset(
 )
 """Verbs that make a request act where they are a parameter; the rest name what is looked for."""
 _ALL_SWITCHES = _SWITCHES | _PLAIN_SWITCHES
+_JOINING = frozenset({"and", "or", "then"})
 _MANNERS = frozenset("async batch bulk force hard mass soft".split())
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _STARTED = frozenset({"201", "202"})
@@ -63,16 +65,16 @@ def classify_access(
         return "write"
     named = split_words(_strip_method(operation_id, method, path))
     said = split_words(summary)
-    method_word = _find_method_word(_strip_method(operation_id, method, path))
-    is_named_read = believed and method_word in _READS
+    grouped = _split_method(_strip_method(operation_id, method, path))
+    is_named_read = believed and bool(_READS & {*grouped[:1]})
     told = believed and (is_named_read or _says_read(named, said))
     answers = set(successes)
     if is_named_read:
-        named = []
+        named = grouped
     elif believed and named[:1] and named[0] in _ALSO_NOUNS and _READS & {*said[:1]}:
         # `orderTypes` whose summary is "Get the order types".
         named = named[1:]
-    if method_word in _ONLY_ACTS or _has_acting_name(path, named, said):
+    if _ONLY_ACTS & {*grouped[:1]} or _has_acting_name(path, named, said):
         return "write"
     if not told and (_names_an_act(path) or (answers and answers <= _STARTED)):
         return "write"
@@ -94,12 +96,12 @@ def _strip_method(operation_id: str, method: str, path: str) -> str:
     return _METHOD_ENDING.sub("", operation_id)
 
 
-def _find_method_word(operation_id: str) -> str:
-    """The first word of the method in an id that begins with a group: `Orders_List`,
-    `OrderApi_GetById`, `drive.changes.getStartPageToken`; "" for any other id.
+def _split_method(operation_id: str) -> list[str]:
+    """The words of the method in an id that begins with a group: `Orders_List`,
+    `OrderApi_GetById`, `drive.changes.getStartPageToken`; none for any other id.
     """
     method = _GROUPED.match(operation_id)
-    return split_words(method[1])[0] if method else ""
+    return split_words(method[1]) if method else []
 
 
 def _says_read(named: list[str], said: list[str]) -> bool:
@@ -139,12 +141,19 @@ def _has_acting_name(path: str, named: list[str], said: list[str]) -> bool:
         return True
     if named and named[0] not in _READS and named[-1] in _ONLY_ACTS:
         return True
+    if _joins_an_act(named) or _joins_an_act([*said[:2], find_base_verb(said[2:3])]):
+        return True
     while len(said) > 1 and (said[0].endswith("ly") or said[0] in _MANNERS):
         said = said[1:]
     if find_base_verb(said[:1]) in _ONLY_ACTS:
         return True
     last = split_words(path.rstrip("/").rpartition("/")[2])
     return len(last) == 1 and last[0] in _ONLY_ACTS
+
+
+def _joins_an_act(words: Sequence[str]) -> bool:
+    """Whether an act follows a first one: `getAndDelete`, `Gets or creates a user`."""
+    return any(joint in _JOINING and word in _ONLY_ACTS for joint, word in pairwise(words))
 
 
 def _names_an_act(path: str) -> bool:

@@ -213,10 +213,15 @@ def _iterate_operations(context: ReaderContext) -> Iterator[tuple[str, Node, str
         for method in METHODS:
             if method in own.value and own.value[method] is not None:
                 yield path, own, method, own.get_child(method)
-        for key in own.value:
-            if _is_misnamed(key, own.value[key]):
-                reason = "no method has this name; it is left out"
-                context.problems.add(own.get_child(key).to_problem(reason))
+        meant = {key.lower(): own.get_child(key) for key in own.value if _is_misnamed(own, key)}
+        for method, node in meant.items():
+            if method in METHODS and own.value.get(method) is None:
+                context.problems.add(
+                    node.to_problem(f"methods are in small letters; {method} is meant")
+                )
+                yield path, own, method, node
+            else:
+                context.problems.add(node.to_problem("no method has this name; it is left out"))
         # 3.2: https://spec.openapis.org/oas/v3.2.0.html#path-item-object
         for method, node in own.get("additionalOperations").list_items():
             if _METHOD.match(method) and method.lower() not in METHODS:
@@ -225,9 +230,9 @@ def _iterate_operations(context: ReaderContext) -> Iterator[tuple[str, Node, str
                 context.problems.add(node.to_problem("this is no further method; it is left out"))
 
 
-def _is_misnamed(key: str, value: object) -> bool:
+def _is_misnamed(item: Node, key: str) -> bool:
     """Whether what a path holds is an operation by its content and none by its name."""
-    named = key in METHODS or key in _PATH_ITEM or key.startswith("x-")
+    value, named = item.value[key], key in METHODS or key in _PATH_ITEM or key.startswith("x-")
     return not named and isinstance(value, dict) and not _OF_OPERATIONS.isdisjoint(value)
 
 

@@ -78,6 +78,11 @@ def test_a_query_that_says_what_is_done_makes_a_get_a_write(
         ("/subscription/confirm/{token}", "", "", "write"),
         ("/appendText", "appendText", "", "write"),
         ("/prependText", "prependText", "", "write"),
+        ("/queue/{id}", "getAndDelete", "", "write"),
+        ("/queue/{id}", "Queue_GetAndDelete", "", "write"),
+        ("/users/{id}", "users.getOrCreate", "", "write"),
+        ("/users/{id}", "", "Gets or creates a user", "write"),
+        ("/users/{id}", "getNameAndAddress", "Get name and delete date", "read"),
     ],
 )
 def test_a_get_is_judged_by_its_words(

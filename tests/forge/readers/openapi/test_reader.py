@@ -75,23 +75,25 @@ def test_a_bad_operation_is_left_out_and_located_and_the_rest_kept() -> None:
     assert all("left out" in p.reason and p.file == "api.yaml" for p in found.problems)
 
 
-def test_an_operation_under_a_name_that_is_no_method_is_told() -> None:
+def test_an_operation_under_a_name_that_is_no_method_in_small_letters_is_told() -> None:
     found = reading(
         """
         /a:
           get: {operationId: a}
           psot: {operationId: b, responses: {}}
           GET: {responses: {}}
+          Patch: {operationId: c, responses: {}}
           x-post: {responses: {}}
           parameters: []
           servers: [{url: 'http://h'}]
           note: {text: none}
         """
     )
-    assert [o.id for o in found.spec.operations] == ["a"]
+    assert [(o.id, o.method) for o in found.spec.operations] == [("a", "GET"), ("c", "PATCH")]
     assert [(p.pointer, p.reason) for p in found.problems] == [
         ("/paths/~1a/psot", "no method has this name; it is left out"),
         ("/paths/~1a/GET", "no method has this name; it is left out"),
+        ("/paths/~1a/Patch", "methods are in small letters; patch is meant"),
     ]
 
 
