@@ -17,7 +17,7 @@ from registry.approvals.rules import RuleTable
 from sandbox.bundle.apispec import Access
 from sandbox.killswitch import KillSwitch
 from sandbox.offload import Workbench
-from sandbox.schemas.validator import get_checker
+from sandbox.schemas.validator import SchemaChecker, get_checker
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,6 @@ class Admission:
         schema takes as they are, others as `orchestrator.gateway.arguments` reads them. It knows
         which of them are a secret.
         """
-        work = partial(self._read_arguments, call, member)
-        return await self.workbench.run_counted(call.arguments, work)
-
-    def _read_arguments(self, call: Call, member: RegisteredServer) -> Call:
         checker = member.checkers.get(call.tool)
         if checker is None:
             checker = get_checker(member.tools[call.tool].input_schema)
@@ -46,12 +42,11 @@ class Admission:
             member.secrets[call.tool] = find_secret_arguments(
                 member.tools[call.tool], member.bundle.credentials
             )
-        if checker.find_problem(call.arguments) is None:
-            places = member.secrets[call.tool]
-            return mark_secrets(call, places) if places else call
-        read = adapt_arguments(member.bundle, member.tools[call.tool], call.arguments)
-        call = replace(call, arguments=read.arguments, note=read.note, asks=read.asks)
-        return mark_secrets(call, member.secrets[call.tool])
+        if not checker.fits_plainly(call.arguments):
+            adapt = partial(_adapt_call, call, member, checker)
+            call = await self.workbench.run_counted(call.arguments, adapt)
+        places = member.secrets[call.tool]
+        return mark_secrets(call, places) if places else call
 
     def build_question(self, call: Call, member: RegisteredServer) -> GateQuestion:
         access: Access = "write" if call.asks else member.tools[call.tool].access
@@ -83,3 +78,11 @@ class Admission:
         # what takes one API's answer to another.
         shown = call.read_by or call.asks or call.flow
         return replace(write, vouched=0, rules=()) if shown else write
+
+
+def _adapt_call(call: Call, member: RegisteredServer, checker: SchemaChecker) -> Call:
+    """The call with its arguments as they count, where they may break its tool's schema."""
+    if checker.find_problem(call.arguments) is None:
+        return call
+    read = adapt_arguments(member.bundle, member.tools[call.tool], call.arguments)
+    return replace(call, arguments=read.arguments, note=read.note, asks=read.asks)

@@ -127,8 +127,10 @@ class Execution:
         request = build_tool_request(bundle, call.tool, call.arguments)
         lent = await self.sessions.lend_session(bundle)
         try:
-            check = get_checker(bundle.get_tool(call.tool).input_schema).find_problem
-            problem = await run_counted(call.arguments, partial(check, call.arguments))
+            checker, problem = get_checker(bundle.get_tool(call.tool).input_schema), None
+            if not checker.fits_plainly(call.arguments):
+                check = partial(checker.find_problem, call.arguments)
+                problem = await run_counted(call.arguments, check)
             held = None if problem else broker.claim_write(request)
             if held is not None:
                 return build_withheld_outcome(call.tool, held)

@@ -64,6 +64,8 @@ SERVER_FULL = (
     "the calls of this server hold as much as one server's may. Call again when others have ended, "
     "or ask for less at once."
 )
+SHORT_BYTES = 1000
+"""An answer of no more has too few values to take long to judge (`has_many_values`)."""
 CUT = "cut"
 """The refusal of an exchange whose call ended before the answer: it may have been sent."""
 _REFUSED_ARGUMENTS = frozenset(range(400, 500)) - {401, 403, 407, 408, 425, 429}
@@ -188,9 +190,10 @@ class PipeSession:
         tape: CallLog | None = None,
     ) -> Outcome:
         started = time.perf_counter()
-        refusal = await run_counted(arguments, partial(self._find_refusal, tool, arguments))
-        if refusal:
-            return _build_failed_outcome(tool, Failure("arguments", refusal), (), started)
+        if not self._get_checkers(tool)[0].fits_plainly(arguments):
+            refusal = await run_counted(arguments, partial(self._find_refusal, tool, arguments))
+            if refusal:
+                return _build_failed_outcome(tool, Failure("arguments", refusal), (), started)
         tape = tape or CallLog()
         params = {"name": tool, "arguments": arguments}
         try:
@@ -199,13 +202,13 @@ class PipeSession:
             failure = Failure("too_large", str(error))
             return _build_failed_outcome(tool, failure, tuple(tape.exchanges), started)
         exchanges = tuple(tape.exchanges)
-        work = partial(self._build_outcome, tool, answer, exchanges, started)
-        if answer.size <= INLINE_BYTES and not self._is_long_to_judge(tool, answer):
-            outcome = work()
+        if answer.size <= SHORT_BYTES or not self._is_long_to_judge(tool, answer):
+            outcome = self._build_outcome(tool, answer, exchanges, started)
             return await self._add_claims(outcome, arguments) if outcome.failure else outcome
         patience = seconds or self.limits.call_seconds
         try:
             async with asyncio.timeout(patience - (time.perf_counter() - started)):
+                work = partial(self._build_outcome, tool, answer, exchanges, started)
                 outcome = await self._workbench.run(work)
         except TimeoutError as error:
             self.end(SessionBroken(f"{tool} did not answer in time"))
@@ -516,7 +519,11 @@ class PipeSession:
         return replace(failure, told_by="code", code=failure.code if declared else "")
 
     def _is_long_to_judge(self, tool: str, answer: Message) -> bool:
-        """Whether a result has many values that may not be as its tool's schema says."""
+        """Whether an answer is large, or has many values that may not be as its tool's schema
+        says.
+        """
+        if answer.size > INLINE_BYTES:
+            return True
         result = answer.get("result")
         value = result.get("structuredContent") if isinstance(result, dict) else None
         return has_many_values(value) and not self._get_checkers(tool)[1].fits_plainly(value)
