@@ -44,6 +44,8 @@ _GRAPHQL_REASON = (
     "it is a GraphQL schema in its own language, of which only the JSON form is read: what the "
     "API answers to an introspection query. An API's URL is asked for that"
 )
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+"""What is not closed goes to the end, so that nothing is looked at twice."""
 _UTF8_CHARACTER = re.compile(
     rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
 )
@@ -151,11 +153,26 @@ def parse_value(content: bytes, name: str) -> tuple[Any, tuple[DocumentProblem, 
     if not text.strip("\ufeff \t\r\n\0"):
         raise DocumentEmpty(name)
     repeated: list[tuple[dict[str, Any], str]] = []
-    value = _parse_text(text, name, repeated)
+    try:
+        value = _parse_text(text, name, repeated)
+    except DocumentUnreadable:
+        bare = _strip_comments(text)
+        if bare == text:
+            raise
+        repeated.clear()
+        value = _parse_text(bare, name, repeated)
+        problems += (DocumentProblem(name, "", "JSON has no comments; they are left out"),)
     if _SURROGATE_ESCAPE.search(text) and _has_surrogates(value):
         value = _replace_surrogates(value)
         problems += (DocumentProblem(name, "", "half a surrogate pair was replaced by U+FFFD"),)
     return value, problems + _locate_repeated(value, name, repeated)
+
+
+def _strip_comments(text: str) -> str:
+    """Return a JSON text without its comments, any other text as it is."""
+    if text.lstrip("\ufeff \t\r\n")[:1] not in ("{", "[", "/"):
+        return text
+    return _STRING_OR_COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
 
 
 def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:

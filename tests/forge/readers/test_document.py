@@ -222,3 +222,19 @@ def test_a_repeated_key_is_found_however_keys_are_written(text: str) -> None:
 def test_a_graphql_schema_in_its_own_language_is_told_apart(text: str) -> None:
     with pytest.raises(DocumentUnreadable, match=r"GraphQL schema.*introspection query"):
         parse_document(text.encode(), "schema.graphql")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": "http://x", // one\n "b": [1, 2]}',
+        '\ufeff// all\n{"a": "http://x", /* two\n lines */ "b": [1, 2]}',
+        '{"a": "http://x", // and a last comma\n "b": [1, 2,],}',
+    ],
+)
+def test_json_with_comments_is_read_and_told(text: str) -> None:
+    document = parse_document(text.encode(), "x.json")
+    assert document.root == {"a": "http://x", "b": [1, 2]}
+    assert [problem.reason for problem in document.problems] == [
+        "JSON has no comments; they are left out"
+    ]
