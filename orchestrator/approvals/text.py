@@ -90,8 +90,8 @@ def render_head(approval: Approval) -> list[str]:
 
 
 def render_body(body: bytes) -> list[str]:
-    """A body behind bars. Bytes that are no text stand as `\\xNN`."""
-    text = escape_invisible(body.decode("utf-8", "backslashreplace"))
+    """A body behind bars. A byte NN that is no text stands as `\\u{dcNN}`, which no text does."""
+    text = escape_invisible(body.decode("utf-8", "surrogateescape"))
     return [f"| {line}" for line in text.split("\n")] if body else []
 
 

@@ -30,7 +30,9 @@ _REFUSALS: Mapping[str, tuple[CauseKind, Repair]] = {
     "credential": ("credential", ""),
     "not_allowed": ("not allowed", ""),
 }
-"""By the broker's refusal (`sandbox.broker.sender.Refusal`); any other is a bug of the server."""
+"""By the broker's refusal (`sandbox.broker.sender.Refusal`); any other is a bug of the server's own
+code.
+"""
 NARROWING = frozenset(
     "columns count cursor exclude fields filter filters first from include last limit maxresults "
     "offset page pagesize perpage q query range search select since size skip start take top "
@@ -75,6 +77,8 @@ def find_cause(call: Invocation, tool: ToolDefinition | None = None) -> Cause | 
         return _explain_status(call, failure, tool)
     if failure.kind == "too_large":
         return _explain_size(failure, tool)
+    if failure.kind in ("refused", "not_allowed"):
+        return _explain_refusal(call, failure, tool)
     rule = _RULES.get(failure.kind, _explain_bug)
     return rule(call, failure)
 
@@ -182,10 +186,13 @@ def _explain_definitions(call: Invocation, failure: CallFailure) -> Cause:
     return Cause("drift", failure.message[:TEXT])
 
 
-def _explain_refusal(call: Invocation, failure: CallFailure) -> Cause:
+def _explain_refusal(call: Invocation, failure: CallFailure, tool: ToolDefinition | None) -> Cause:
     last = call.exchanges[-1] if call.exchanges else {}
     known = _REFUSALS.get(failure.kind) or _REFUSALS.get(str(last.get("refusal")))
-    kind, repair = known or ("bug", "code")
+    # What is one operation was proved to send its request: these arguments made it another one, as
+    # a text does that is too long for a URL.
+    others: tuple[CauseKind, Repair] = ("input", "") if tool and tool.operation else ("bug", "code")
+    kind, repair = known or others
     reason = str(last.get("reason") or failure.message)
     return Cause(kind, reason[:TEXT], repair, host=_find_host(call))
 
@@ -230,7 +237,7 @@ def _explain_bug(call: Invocation, failure: CallFailure) -> Cause:
     return Cause("bug", text, "code", host=_find_host(call))
 
 
-_DOUBTFUL = frozenset({"ValueError", "KeyError", "IndexError", "LookupError"})
+_DOUBTFUL = frozenset({"ValueError", "KeyError", "IndexError", "LookupError", "MemoryError"})
 _RULES = {
     "arguments": _explain_arguments,
     "tool": _explain_arguments,
@@ -241,8 +248,6 @@ _RULES = {
     "schema": _explain_schema,
     "malformed": _explain_malformed,
     "drift": _explain_definitions,
-    "refused": _explain_refusal,
-    "not_allowed": _explain_refusal,
     "timeout": _explain_timeout,
     "unreachable": _explain_outage,
 }

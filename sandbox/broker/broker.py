@@ -23,7 +23,6 @@ from sandbox.clock import Clock, SystemClock
 from sandbox.credentials.source import CredentialSource
 from sandbox.errors import AddressNotAllowed, SandboxError, UpstreamUnreachable
 from sandbox.killswitch import KillSwitch
-from sandbox.offload import INLINE_BYTES
 from sandbox.wire.canonical import find_request_problem
 from sandbox.wire.content import redact_tool_answer
 from sandbox.wire.exchange import (
@@ -44,6 +43,10 @@ ACTING = (
     "its query says that it does more than read, and this code's author is not believed that it "
     "does not; a person can let the tool ask for each: `toolwright classify SERVER.TOOL write`"
 )
+INLINE_BODY = 16 * 1024
+"""Bytes of a body that are read on the event loop: each name in it may be escaped, which makes it
+two microseconds a byte.
+"""
 HTTP = ("http://", "https://")
 """What most requests begin with; whether one may be sent is for the policy."""
 
@@ -137,7 +140,7 @@ class Broker:
         if self.kill_switch.engaged:
             return build_refused_exchange(request, "frozen", "Toolwright is frozen")
         asked = self._count_request()
-        large = len(request.body) > INLINE_BYTES
+        large = len(request.body) > INLINE_BODY
         problem = (
             await asyncio.to_thread(find_request_problem, request, self.caps)
             if large

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from orchestrator.approvals.sending import Sending
 from orchestrator.approvals.signing_key import open_key
-from orchestrator.approvals.text import hash_approval
+from orchestrator.approvals.text import hash_approval, render_body
 from orchestrator.cli.main import toolwright
 from orchestrator.control.notify.announcer import Announcer
 from orchestrator.control.notify.links import OneTimeLinks
@@ -316,3 +316,11 @@ def test_a_row_that_cannot_be_read_hides_no_other_and_can_be_rejected(
     store.processes.freeze(time.time(), "test")
     assert run(settings, "approve", waiting.id, "--pin-file", pin_file).exit_code == 0
     assert store.approvals.get(waiting.id).state == "approved"
+
+
+def test_bytes_that_are_no_text_are_shown_as_no_text_is() -> None:
+    bodies = (b"a\xffb", b"a\\xffb", b"a\\udcffb", b"a\\u{dcff}b", b"a\xc3\xbfb", b"a\xef\xbf\xbdb")
+    shown = [render_body(body) for body in bodies]
+    assert shown[0] == ["| a\\u{dcff}b"]
+    assert len({*map(tuple, shown)}) == len(bodies)
+    assert all(line.isascii() or body.decode() for body, (line,) in zip(bodies, shown, strict=True))

@@ -13,16 +13,19 @@ import pytest
 from forge.discovery.search import Discovery, NotFound, discover_description
 from forge.sources import ApiSource, FetchResponse
 from sandbox import exactjson
+from sandbox.broker.broker import Broker
 from sandbox.errors import UpstreamUnreachable
 from sandbox.offload import INLINE_BYTES
 from sandbox.session.interface import Outcome
 from sandbox.session.pipe import MAX_NOTICE
 from sandbox.session.recording import CallLog
-from sandbox.wire.exchange import Headers
+from sandbox.wire.exchange import Headers, WireRequest
 from sandbox.wire.framing import measure_depth, parse_message
 from sandbox.wire.notifications import LogListener, LogMessage, ProgressNotice
+from sandbox.wire.policy import Policy
 from sandbox.wire.redaction import Redaction
 from tests.attacks.answering import ANY, Say, answering, result_line, text_result
+from tests.sandbox.scripted import Told
 
 SECRET = "canary-7731-secret"
 MEGABYTE = 1024 * 1024
@@ -101,6 +104,23 @@ def test_an_honest_call_does_not_wait_for_a_small_answer_that_breaks_its_schema_
     assert ended == HONEST
     assert outcome.failure is not None
     assert outcome.failure.kind == "schema"
+
+
+def test_nothing_waits_until_the_body_of_a_request_is_read() -> None:
+    form = (("content-type", "application/x-www-form-urlencoded"),)
+    request = WireRequest("POST", "https://api.test/a", form, b"%41&" * (INLINE_BYTES // 4))
+
+    async def run() -> tuple[str, int]:
+        asking = asyncio.create_task(Broker(Policy(()), Told([])).perform(request))
+        turns = 0
+        while not asking.done():
+            turns += 1
+            await asyncio.sleep(0)
+        return (await asking).refusal, turns
+
+    refusal, turns = asyncio.run(run())
+    assert refusal == "refused"
+    assert turns > HONEST * 100
 
 
 def test_a_large_answer_comes_whole_and_in_its_order() -> None:

@@ -101,6 +101,25 @@ def test_a_refusal_is_told_by_its_code_and_not_by_its_reason(
     assert (found.kind, found.reason) == (cause, reason)
 
 
+def test_what_is_one_operation_is_not_mended_for_arguments_that_make_no_request() -> None:
+    call = failed("refused", refusal="refused", reason="the request is larger than the caps allow")
+    found = find_cause(call, replace(NAMED, operation="getZone"))
+    assert found is not None
+    assert (found.kind, found.repair) == ("input", "")
+    moved = failed("refused", refusal="redirect", reason="redirected (301)")
+    found = find_cause(moved, replace(NAMED, operation="getZone"))
+    assert found is not None
+    assert (found.kind, found.repair) == ("drift", "recompile")
+
+
+def test_arguments_that_take_all_memory_are_nothing_to_mend() -> None:
+    told = {"_meta": {"toolwright/error": {"kind": "bug", "type": "MemoryError"}}}
+    call = invocation("c1", failure=CallFailure("exception", "MemoryError"), result=told)
+    found = find_cause(replace(call, exchanges=()), NAMED)
+    assert found is not None
+    assert (found.kind, found.repair) == ("bug", "")
+
+
 def test_a_turn_that_comes_too_late_is_a_rate_limit_that_nothing_has_to_mend() -> None:
     call = failed("timeout", refusal="timeout", attempts=0, reason="its turn comes in 90 s only")
     found = find_cause(call, NAMED)
