@@ -32,6 +32,8 @@ MAX_EVENTS, EVENT_BYTES, EVENT_MESSAGE_BYTES = 50, 3_000, 300
 """What is shown of a job's events: how many, their bytes together, and those of one's message."""
 MESSAGE_BYTES = 4_000
 """What is shown of a job's message."""
+_ASK_STATUS = "then ask `status`"
+_SENT_THERE = "which sends it and shows its answer there: do not call for it again"
 
 
 def round_numbers(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,13 +59,15 @@ def build_refusal(reason: str, **more: Any) -> Result:
     }
 
 
-def build_reply_result(reply: Reply) -> Result:
-    """A call's reply: the server's own result where it ran, else what has to happen first."""
+def build_reply_result(reply: Reply, has_status: bool = True) -> Result:
+    """A call's reply: the server's own result where it ran, else what has to happen first.
+    `has_status` says whether who called has the tool `status` as well.
+    """
     if isinstance(reply, RefusedCall):
         return build_refusal(f"{reply.call.name}: {reply.reason}", state="refused")
     if isinstance(reply, Pending):
         why = ". ".join(filter(None, (reply.reason, reply.claims)))
-        return build_pending_result(reply.approval, why)
+        return _pending_answer(pending_json(reply.approval, why), has_status)
     return _build_done_result(reply)
 
 
@@ -72,14 +76,15 @@ def build_pending_result(approval: Approval, reason: str) -> Result:
     return _pending_answer(pending_json(approval, reason))
 
 
-def _pending_answer(value: Mapping[str, Any]) -> Result:
+def _pending_answer(value: Mapping[str, Any], has_status: bool = True) -> Result:
     if _is_approved(value):
         return _tell_sending(value)
     approval = value["approval"]
+    after = _ASK_STATUS if has_status else _SENT_THERE
     text = (
         f"Nothing was sent ({value['why']}). A person has to approve this exact request "
         f"(approval {approval}):\n{_render_request(value)}\nTell the user that `toolwright approve "
-        f"{approval}` or the control page decides it, then ask `status`.{_render_next(value)}"
+        f"{approval}` or the control page decides it, {after}.{_render_next(value)}"
     )
     return build_answer(value, text)
 

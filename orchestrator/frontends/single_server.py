@@ -145,7 +145,7 @@ def build_plain_result(reply: Reply) -> Result:
     if isinstance(reply, Done):
         meta = views.build_reply_result(reply)["_meta"]
         return {**clean_result(reply.outcome.delivered, reply.outcome.failure), "_meta": meta}
-    content = clean_json(views.build_reply_result(reply)["content"])
+    content = clean_json(views.build_reply_result(reply, has_status=False)["content"])
     return {"isError": True, "content": content}
 
 

@@ -143,7 +143,11 @@ class Sender:
             async with self.clock.set_deadline(whole):
                 response = await delivery.obtain_answer()
         except TimeoutError:
-            reason = f"no whole answer within {self.caps.seconds:g} s"
+            reason = (
+                f"no whole answer within {self.caps.seconds:g} s, which is what an API has for one"
+            )
+            if request.method in SAFE_METHODS:
+                reason += "; ask for less where an argument allows it (a page, a filter, a range)"
             return build_refused_exchange(request, "timeout", reason, delivery.sent)
         except (ResponseTooLarge, BytesExhausted) as error:
             return build_cut_exchange(request, str(error), error.status, delivery.sent)

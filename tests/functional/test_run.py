@@ -82,6 +82,18 @@ def test_a_registered_server_is_served_on_each_engine(
     assert result["structuredContent"]["status"] == 200
 
 
+def test_a_write_that_waits_names_no_tool_that_the_server_does_not_have(
+    harbour: HarbourApi, toolwright_home: Home
+) -> None:
+    before = len(harbour.received("POST"))
+    result, _ = called(toolwright_home, "harbour", "--no-control", tool="book_berth")
+    told = result["content"][0]["text"]
+    assert "`toolwright approve " in told
+    assert "do not call for it again" in told
+    assert "`status`" not in told
+    assert len(harbour.received("POST")) == before
+
+
 @pytest.mark.parametrize(
     ("address", "lines"), [("unix:///nonexistent", 0), ("tcp://127.0.0.1:1", 1)]
 )

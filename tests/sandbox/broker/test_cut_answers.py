@@ -10,12 +10,14 @@ import pytest
 from orchestrator.gateway.record import find_write_state
 from sandbox.broker.broker import Broker
 from sandbox.broker.live import LiveHttp
+from sandbox.clock import VirtualClock
 from sandbox.session.interface import Failure, Outcome
 from sandbox.wire.exchange import (
     Caps,
     Exchange,
     Release,
     WireRequest,
+    WireResponse,
     digest_request,
     from_json,
     to_json,
@@ -65,6 +67,28 @@ def test_a_read_whose_answer_is_too_large_is_only_too_large() -> None:
     assert exchange.kind == "too_large"
     assert "done" not in exchange.reason
     assert "Ask for less where an argument allows it: one page" in exchange.reason
+
+
+class _Late(Told):
+    """Answers after a minute of its clock."""
+
+    clock = VirtualClock()
+
+    async def send(self, request: WireRequest) -> WireResponse:
+        await self.clock.sleep(60)
+        return await super().send(request)
+
+
+def test_an_answer_that_takes_too_long_says_how_long_it_may_and_of_a_read_what_to_ask_for() -> None:
+    late = _Late([answer(200, "x")])
+    told = performed(broker(late, clock=late.clock).perform(get()))
+    assert told.kind == "timeout"
+    assert "within 30 s, which is what an API has for one" in told.reason
+    assert "ask for less where an argument allows it" in told.reason
+    writing = broker(
+        late, rule("POST", read=False), clock=late.clock, writes=Release(digest_request(WRITE))
+    )
+    assert "ask for less" not in performed(writing.perform(WRITE)).reason
 
 
 @pytest.mark.parametrize(("answered", "state"), [(201, "done"), (500, "failed"), (0, "unknown")])
