@@ -151,6 +151,7 @@ class _CollectionReader:
             body=body,
             answers=tuple(_read_answers(item.get("response"))),
             credential=credential or find_credential(headers, query),
+            placed=(*self.variables.items(), *_read_path_values(request.get("url"))),
         )
 
     def _resolve_url(self, url: Any) -> str:
@@ -195,8 +196,14 @@ def _list_disabled_query(url: Any) -> tuple[Pair, ...]:
     )
 
 
-def _read_variables(collection: Mapping[str, Any]) -> dict[str, str]:
-    given = collection.get("variable")
+def _read_path_values(url: Any) -> tuple[Pair, ...]:
+    """Return the values of a URL's own path variables (`:name`)."""
+    return tuple(_read_variables(url).items()) if isinstance(url, dict) else ()
+
+
+def _read_variables(holder: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables with a value that a collection or a URL declares."""
+    given = holder.get("variable")
     return {
         str(item.get("key") or item.get("id")): item["value"].strip()
         for item in (given if isinstance(given, list) else ())

@@ -73,6 +73,8 @@ class RecordedRequest:
     shares: bool = True
     others: tuple[RecordedCredential, ...] = ()
     """Credentials that it carries beside the first."""
+    placed: tuple[Pair, ...] = ()
+    """The values of its path's variables, by their names, where they are known."""
 
 
 @dataclass(frozen=True)

@@ -187,8 +187,12 @@ def _to_identifier(text: str) -> str:
 
 
 def _build_path_parameters(request: RecordedRequest) -> Iterator[dict[str, Any]]:
+    values = dict(remove_secrets(request.placed)) if request.shares else {}
     for name in dict.fromkeys(PLACEHOLDER.findall(request.path)):
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        schema: dict[str, Any] = {"type": "string"}
+        if name in values and is_showable(values[name]):
+            schema["examples"] = [values[name]]
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
 
 
 def _build_query_parameters(requests: Sequence[RecordedRequest]) -> Iterator[dict[str, Any]]:

@@ -37,6 +37,32 @@ def test_a_host_is_filled_in_from_the_collections_variables_and_a_paths_variable
     assert routes(made) == {"GET https://pets.example/v1/pets/{pet}/toys/{toy}"}
 
 
+def test_the_value_of_a_paths_variable_is_its_example_and_one_that_may_be_secret_is_not() -> None:
+    url = {
+        "raw": "https://pets.example/{{shelter}}/:pet/{{token}}/{{unset}}",
+        "variable": [{"key": "pet", "value": "17"}],
+    }
+    made = compiled(
+        postman(
+            {"name": "Get", "request": {"method": "GET", "url": url}},
+            variable=[
+                {"key": "shelter", "value": "north"},
+                {"key": "pet", "value": "3"},
+                {"key": "token", "value": CANARY},
+            ],
+        )
+    )
+    (tool,) = made.bundle.tools
+    properties = tool.input_schema["properties"]
+    assert {name: part.get("examples") for name, part in properties.items()} == {
+        "shelter": ["north"],
+        "pet": ["17"],
+        "token": None,
+        "unset": None,
+    }
+    assert CANARY not in files(made)
+
+
 def test_a_host_that_nobody_knows_is_asked_for_and_can_be_given() -> None:
     collection = postman(request("Get", "{{baseUrl}}/pets"))
     with pytest.raises(NoUsableOperation):
