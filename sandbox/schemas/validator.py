@@ -30,6 +30,7 @@ from sandbox.schemas.steps import Exhausted, StepBudget, current_budget, spendin
 MAX_REASON = 300
 MAX_NAMES = 20
 MAX_NAME = 60
+MAX_ERRORS = 1_000
 _INAPPLICABLE = (Unresolvable, SchemaError, TypeError, ValueError, ArithmeticError)
 _STANDARD: Mapping[str, Any] = Draft202012Validator.VALIDATORS
 _COUNTED = _STANDARD.keys() & (REFERENCES | COMBINING | {"dependentSchemas"})
@@ -63,7 +64,7 @@ class SchemaChecker:
         """What is wrong with the instance, or None. An inapplicable schema is a problem."""
         if self._accept is not None and self._accept(instance):
             return None
-        return find_problem(self._validator, instance, StepBudget(instance), best_match)
+        return find_problem(self._validator, instance, StepBudget(instance), _take_best)
 
     def fits_plainly(self, instance: Any) -> bool:
         """Whether the instance fits a plain schema; what does not is to be looked at closely."""
@@ -108,6 +109,12 @@ def _name_argument(name: str, schema: Schema) -> str:
 def accepts_within(schema: Schema, instance: Any, budget: StepBudget) -> bool:
     """Whether a schema takes an instance, in the steps that are left to a larger check."""
     return find_problem(_CHECKING(schema), instance, budget, _take_first) is None
+
+
+def _take_best(errors: Iterator[ValidationError]) -> ValidationError | None:
+    """The most telling of the first errors: an instance may break its schema a million times."""
+    best: ValidationError | None = best_match(islice(errors, MAX_ERRORS))
+    return best
 
 
 def _take_first(errors: Iterator[ValidationError]) -> ValidationError | None:
