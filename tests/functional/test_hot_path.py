@@ -203,7 +203,7 @@ def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(
     client: Client,
 ) -> None:
     passed = counted(client, partial(client.approved_write, "stored", LiveHttp.send), BERTHS)
-    assert_short(passed, modules=60, functions=258)
+    assert_short(passed, modules=60, functions=262)
 
 
 def test_an_approved_write_is_short_from_the_pin_to_its_record(client: Client) -> None:
