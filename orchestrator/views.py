@@ -472,7 +472,10 @@ def build_forge_result(job: Job) -> Result:
             "\n".join(block.get("text", "") for block in shown["content"]), MAX_CAME
         )
     if wanted := done.get("credentials"):
-        text += f" A person has to set {len(wanted)} of its credentials: {json.dumps(wanted)[:600]}"
+        text += (
+            " A person has to set these credentials, of those with `instead` any one: "
+            f"{json.dumps(wanted)[:600]}"
+        )
     return build_answer(told, text)
 
 

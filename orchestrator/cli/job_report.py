@@ -105,9 +105,10 @@ def _print_server(result: dict[str, Any]) -> None:
         print_text(f"note: {problem}", "yellow")
     for wanted in result.get("credentials", ()):
         verb = "wants" if wanted["required"] else "takes"
+        instead = " or ".join(wanted.get("instead", ()))
         print_text(
-            f"it {verb} {wanted['name']}, {wanted['place']}, "
-            f"for {render_count(wanted['tools'], 'tool')}: {wanted['how']}",
+            f"it {verb} {wanted['name']}{f' (or {instead})' if instead else ''}, "
+            f"{wanted['place']}, for {render_count(wanted['tools'], 'tool')}: {wanted['how']}",
             "yellow",
         )
         if wanted["says"]:

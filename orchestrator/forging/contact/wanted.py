@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sandbox.bundle.credential import UNUSABLE, Credential
-from sandbox.bundle.model import Bundle
+from sandbox.bundle.model import Bundle, ToolDefinition
 from sandbox.credentials.source import CredentialSource
 from sandbox.wire.policy import parse_template_origin
 
@@ -26,7 +26,8 @@ _FORMS = {
 @dataclass(frozen=True)
 class UnsetCredential:
     """A credential without a value. `tools` is how many tools take it, `required` whether one of
-    them takes nothing else; `says` is what the API's description says of it, cleaned.
+    them cannot be called without one; `instead` are those of which each does as well for all of
+    them. `says` is what the API's description says of it, cleaned.
     """
 
     name: str
@@ -35,9 +36,11 @@ class UnsetCredential:
     required: bool
     says: str
     how: str
+    instead: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
+        told = {key: value for key, value in vars(self).items() if value or key != "instead"}
+        return {**told, "instead": [*self.instead]} if self.instead else told
 
 
 def find_wanted_credentials(bundle: Bundle, given: CredentialSource) -> tuple[UnsetCredential, ...]:
@@ -55,11 +58,24 @@ def find_wanted_credentials(bundle: Bundle, given: CredentialSource) -> tuple[Un
     schemes = bundle.spec.security_schemes if bundle.spec else ()
     says = {scheme.name: scheme.description for scheme in schemes}
     wanted = [
-        _describe(bundle.name, credential, named, needed, says)
+        replace(
+            _describe(bundle.name, credential, named, needed, says),
+            instead=_find_alternatives(credential.name, lacking),
+        )
         for credential in bundle.credentials
         if named[credential.name] and credential.kind not in UNUSABLE
     ]
     return tuple(sorted(wanted, key=lambda each: (not each.required, -each.tools))[:MAX_WANTED])
+
+
+def _find_alternatives(name: str, lacking: Collection[ToolDefinition]) -> tuple[str, ...]:
+    """The credentials that do by themselves for each of the tools that take this one."""
+    ways = [
+        {way[0] for way in tool.security if len(way) == 1}
+        for tool in lacking
+        if any(name in way for way in tool.security)
+    ]
+    return tuple(sorted(set.intersection(*ways) - {name})) if ways else ()
 
 
 def _describe(
