@@ -34,7 +34,7 @@ def find_own_command(
     if runner:
         return _build_runner_command(runner, _read_origin() if origin is None else origin, which)
     beside = executable.with_name(PACKAGE)
-    return (str(beside),) if beside.exists() else (str(executable), "-m", "orchestrator")
+    return (str(beside),) if beside.exists() else (str(executable), "-P", "-m", "orchestrator")
 
 
 def _detect_runner(prefix: Path) -> str:

@@ -24,7 +24,7 @@ def missing(name: str) -> None:
 
 def test_what_is_installed_to_stay_is_started_where_it_lies(tmp_path: Path) -> None:
     python = tmp_path / "bin" / "python"
-    assert find_own_command(tmp_path, python) == (str(python), "-m", "orchestrator")
+    assert find_own_command(tmp_path, python) == (str(python), "-P", "-m", "orchestrator")
     python.parent.mkdir()
     python.with_name("toolwright").touch()
     assert find_own_command(tmp_path, python) == (str(tmp_path / "bin" / "toolwright"),)
