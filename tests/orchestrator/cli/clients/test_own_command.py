@@ -57,4 +57,9 @@ def test_a_passing_environment_that_nobody_can_make_again_is_not_written_down(
 def test_an_environment_that_pipx_installed_stays(tmp_path: Path) -> None:
     prefix = tmp_path / "pipx" / "venvs" / "toolwright"
     python = prefix / "bin" / "python"
-    assert find_own_command(prefix, python, "", missing) == (str(python), "-m", "orchestrator")
+    assert find_own_command(prefix, python, "", missing) == (
+        str(python),
+        "-P",
+        "-m",
+        "orchestrator",
+    )
