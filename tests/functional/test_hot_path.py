@@ -196,7 +196,7 @@ def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
         assert (await client.call("harbour.search_boats", query="a"))["status"] == 200
         client.trace.end()
 
-    assert_short(counted(client, call), modules=52, functions=187)
+    assert_short(counted(client, call), modules=52, functions=189)
 
 
 def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(
