@@ -64,7 +64,7 @@ BUNDLE = Bundle(
     provenance=Provenance("bench", "0" * 64),
 )
 RECORDER = "registry.calls.record_process"
-WARM_CALLS, WARM_SECONDS = 300, 4.0
+WARM_CALLS, WARM_SECONDS = 300, 8.0
 FASTMCP_ECHO = """from fastmcp import FastMCP
 
 server = FastMCP("echo")

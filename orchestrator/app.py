@@ -170,7 +170,10 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         chores = [*_list_chores(app, ground, calling.sessions)] if patient else []
         if kind == "serve":
             # A process of one server searches nothing, and its clients ask for no jobs.
-            chores += [load_ahead(app.making.fetch), encode_tools(app.store, settings.semantic)]
+            chores += [
+                load_ahead(app.making.fetch, lambda: bool(dispatch.running)),
+                encode_tools(app.store, settings.semantic),
+            ]
         for chore in chores:
             stack.push_async_callback(_cancel_task, asyncio.create_task(chore))
         if patient:

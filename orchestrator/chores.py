@@ -48,9 +48,13 @@ ENCODE_PAUSE_SECONDS = 0.2
 log = structlog.get_logger()
 
 
-async def load_ahead(load: Callable[[], Awaitable[object]]) -> None:
-    """Load what the first job takes before it comes, but after what a client asks at first."""
+async def load_ahead(load: Callable[[], Awaitable[object]], is_calling: Callable[[], bool]) -> None:
+    """Load what the first job takes before it comes, but after what a client asks at first, and
+    while no call runs, which would wait for the interpreter.
+    """
     await asyncio.sleep(AHEAD_SECONDS)
+    while is_calling():
+        await asyncio.sleep(AHEAD_SECONDS)
     await load()
 
 
@@ -100,7 +104,7 @@ async def encode_tools(store: Store, wanted: bool) -> None:
     """Vectors of newly registered tools, a few at a time. Without the extra `semantic` none are
     made; where they are not `wanted`, those that are there go.
     """
-    await asyncio.sleep(AHEAD_SECONDS)
+    await asyncio.sleep(ENCODE_SECONDS)
     if not wanted:
         with _log_errors("removing vectors"):
             await asyncio.to_thread(store.search.clear_vectors)
