@@ -36,7 +36,7 @@ def client() -> Iterator[Client]:
 def image(client: Client, base_image: str) -> str:
     """An image that was built for a server."""
     recipe = io.BytesIO(f"FROM {base_image}\nLABEL made.for=a-failed-add\n".encode())
-    built, _ = client.images.build(fileobj=recipe, tag=f"{REPOSITORY}:failed-add")
+    built, _ = client.images.build(fileobj=recipe, tag=f"{REPOSITORY}:failed-add", rm=True)
     return str(built.id)
 
 
