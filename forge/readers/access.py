@@ -63,9 +63,8 @@ def classify_access(
     """
     if method not in _READ_METHODS:
         return "write"
-    named = split_words(_strip_method(operation_id, method, path))
-    said = split_words(summary)
-    grouped = _split_method(_strip_method(operation_id, method, path))
+    bare = _strip_method(operation_id, method, path)
+    named, grouped, said = split_words(bare), _split_method(bare), split_words(summary)
     is_named_read = believed and bool(_READS & {*grouped[:1]})
     told = believed and (is_named_read or _says_read(named, said))
     answers = set(successes)

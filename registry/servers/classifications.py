@@ -121,10 +121,11 @@ def find_raised_level(raised: Iterable[Classification], server: str, tool: ToolD
     under whatever name; `read` where they gave none. Of its own server's operations one with a
     fixed word where the other has a placeholder is another one.
     """
+    definition = compute_operation_digest(tool)
     found = [
         one.level
         for one in raised
-        if one.definition == compute_operation_digest(tool)
+        if one.definition == definition
         or any(
             _may_be_same(url, request, one.server == server and bool(tool.operation))
             for method, url in one.requests

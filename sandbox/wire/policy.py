@@ -167,6 +167,8 @@ def list_granted_hosts(bundle: Bundle) -> frozenset[str]:
 
 def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
     hosts = list_granted_hosts(bundle)
+    # What no description has is judged by its method, as in a tool that reads.
+    writes = _list_writes(bundle) if any(t.access == "write" for t in tools) else frozenset()
     rules = []
     for tool in tools:
         for request in tool.requests:
@@ -185,24 +187,27 @@ def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
                     access=tool.access,
                     document=request.document,
                     believed=tool.access == "write" or bundle.provenance.author == COMPILER,
-                    acts=tool.access == "write" and not _only_reads(bundle, request),
+                    acts=tool.access == "write" and _to_bare_request(request) in writes,
                 )
             )
     return Policy(tuple(rules))
 
 
-def _only_reads(bundle: Bundle, request: RequestPattern) -> bool:
-    """Whether a request may be one that reads: nothing in the API's description says that it
-    writes, and no tool of that request alone is a write, as a person may have said.
+def _list_writes(bundle: Bundle) -> frozenset[tuple[str, str, str]]:
+    """The requests that are said to write: by the API's description, or as all that a tool does
+    which writes, as a person may have said.
     """
-    asked = _to_bare_request(request)
     described = {
         _to_bare_request(RequestPattern(each.method.upper(), each.url, each.document)): each.access
         for each in (bundle.spec.operations if bundle.spec else ())
     }
-    writing = ([*map(_to_bare_request, t.requests)] for t in bundle.tools if t.access == "write")
-    # What no description has is judged by its method, as in a tool that reads.
-    return described.get(asked, "read") == "read" and [asked] not in writing
+    alone = (tool.requests for tool in bundle.tools if tool.access == "write")
+    return frozenset(
+        [
+            *(request for request, access in described.items() if access != "read"),
+            *(_to_bare_request(each[0]) for each in alone if len(each) == 1),
+        ]
+    )
 
 
 def _to_bare_request(request: RequestPattern) -> tuple[str, str, str]:
