@@ -101,12 +101,11 @@ def measure_gateway(fastmcp: str) -> Iterator[Goal]:
 
 def measure_start(fastmcp: str) -> Iterator[Goal]:
     """From starting `serve` to its answers, FastMCP's proxy beside it."""
-    own = [sys.executable, "-m", "orchestrator", "serve", "--no-control"]
     proxy = [fastmcp, "-c", call.FASTMCP_PROXY, call.FASTMCP_ECHO]
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "TOOLWRIGHT_HOME": home}
         start.register_servers(environment, 1)
-        serve = start.measure_medians(own, environment, ROUNDS // 3)
+        serve = start.measure_medians(start.SERVE, environment, ROUNDS // 3)
         run = start.measure_medians(start.RUN, environment, ROUNDS // 3, start.ECHO)
         peer = start.measure_medians(proxy, environment, 3, start.ECHO)
     ours, theirs = serve["initialize"], peer["initialize"]

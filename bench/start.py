@@ -43,6 +43,7 @@ HELLO = {
 STATUS: Mapping[str, Any] = {"name": "status", "arguments": {}}
 ECHO: Mapping[str, Any] = {"name": "echo", "arguments": {"text": "a"}}
 ANSWERS = ("initialize", "tools/list", "first call")
+SERVE = [sys.executable, "-m", "orchestrator", "serve", "--no-control"]
 RUN = [sys.executable, "-m", "orchestrator", "run", "echo0", "--no-control"]
 SETTLE_SECONDS, REST_SECONDS = 30.0, 60.0
 
@@ -138,8 +139,7 @@ def main() -> None:
     parser.add_argument("--servers", type=int, default=0, help="that are registered")
     parser.add_argument("--peer", help="command of another server")
     args = parser.parse_args()
-    own = [sys.executable, "-m", "orchestrator", "serve", "--no-control"]
-    commands = {"toolwright serve": (own, STATUS), "toolwright run": (RUN, ECHO)}
+    commands = {"toolwright serve": (SERVE, STATUS), "toolwright run": (RUN, ECHO)}
     if args.peer:
         commands["peer"] = shlex.split(args.peer), STATUS
     print(f"{'':20}{'answer':14}{'wall ms':>9}{'CPU ms':>9}{'MB':>7}")
@@ -152,7 +152,7 @@ def main() -> None:
                 wall, used, memory = moment.wall_ms, moment.cpu_ms, moment.memory_mb
                 print(f"{name:20}{answer:14}{wall:9.0f}{used:9.0f}{memory:7.0f}")
             rests: list[float] = []
-            if args.servers and command is own:
+            if args.servers and command is SERVE:
                 measure_start(command, environment, rests=rests)
                 print(f"{name:20}{'a second of rest':23}{rests[0]:9.1f}")
 

@@ -63,9 +63,8 @@ from sandbox.killswitch import KillSwitch
 if TYPE_CHECKING:
     from orchestrator.forging.forge import Forge
     from orchestrator.healing.drift import Drift
-    from orchestrator.jobs.forge_job import ForgeJobRunner
+    from orchestrator.job_parts import JobParts
     from orchestrator.jobs.submissions import Submissions
-    from orchestrator.making import Making
     from orchestrator.replay.replay import Replayer
     from orchestrator.tasks.answering import Answering
 
@@ -92,29 +91,25 @@ class App:
     healing: Healing
     suggestions: Suggestions
     results: ResultKeeper
-    making: Later[Making]
+    job_parts: Later[JobParts]
     """What its jobs take."""
     jobs: JobRunner = field(init=False)
 
     @property
     def forge(self) -> Forge:
-        return self.making.get().forge
-
-    @property
-    def forge_jobs(self) -> ForgeJobRunner:
-        return self.making.get().forge_jobs
+        return self.job_parts.get().forge
 
     @property
     def drift(self) -> Drift:
-        return self.making.get().drift
+        return self.job_parts.get().drift
 
     @property
     def submissions(self) -> Submissions:
-        return self.making.get().submissions
+        return self.job_parts.get().submissions
 
     @property
     def answering(self) -> Answering:
-        return self.making.get().answering
+        return self.job_parts.get().answering
 
     def watch_changes(self, seconds: float) -> AsyncIterator[None]:
         return self.pulse.follow_changes(seconds)
@@ -134,8 +129,8 @@ class App:
 
     async def run_job(self, job: Job, report: Report) -> Mapping[str, Any]:
         """Carry out a job of any kind."""
-        making = await self.making.fetch()
-        return await making.run_job(job, report)
+        parts = await self.job_parts.fetch()
+        return await parts.run_job(job, report)
 
     def is_met(self, job: Job) -> bool:
         """Whether a job that waits has by now what it waits for."""
@@ -171,7 +166,7 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         if kind == "serve":
             # A process of one server searches nothing, and its clients ask for no jobs.
             chores += [
-                load_ahead(app.making.fetch, lambda: bool(dispatch.running)),
+                load_ahead(app.job_parts.fetch, lambda: bool(dispatch.running)),
                 encode_tools(app.store, settings.semantic),
             ]
         for chore in chores:
@@ -206,11 +201,11 @@ def _assemble_app(ground: Context, calling: CallParts, patient: bool) -> App:
     healing = Healing(store, ground.shelf, roster.forget_servers, roster.is_on_trial)
     results = _build_result_keeper(ground)
 
-    def open_making() -> Making:
+    def open_parts() -> JobParts:
         # Loaded by name: most processes only call.
-        module = importlib.import_module("orchestrator.making")
+        module = importlib.import_module("orchestrator.job_parts")
         desk = module.Desk(app.jobs, authors, healing, app.suggestions, results)
-        made: Making = module.open_making(ground, calling, desk)
+        made: JobParts = module.open_job_parts(ground, calling, desk)
         return made
 
     app = App(
@@ -232,7 +227,7 @@ def _assemble_app(ground: Context, calling: CallParts, patient: bool) -> App:
         healing,
         Suggestions(store, roster),
         results,
-        Later(open_making),
+        Later(open_parts),
     )
     calling.ledger.stored = healing.record_call
     app.jobs = JobRunner(

@@ -125,44 +125,39 @@ def test_a_heavy_import_is_seen_outside_its_files_and_allowed_in_them() -> None:
     assert not heavy_imports("sandbox/x.py", "import dockerfile_parse")
 
 
+def list_loaded(modules: str) -> list[str]:
+    """All that is loaded once those modules are, by name with commas between."""
+    loaded = subprocess.run(
+        [sys.executable, "-c", f"import sys, {modules}; print(*sys.modules)"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return loaded.stdout.split()
+
+
 def test_commands_that_only_look_load_nothing_that_runs_or_forges() -> None:
     commands = ", ".join(f"orchestrator.cli.commands.{name}" for name in LOOKING)
-    program = f"import sys, {commands}; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    assert not set(UNSHOWN) & set(loaded.stdout.split())
+    assert not set(UNSHOWN) & set(list_loaded(commands))
 
 
 def test_the_command_that_calls_loads_nothing_that_forges() -> None:
-    program = "import sys, orchestrator.cli.commands.call; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    names = loaded.stdout.split()
+    names = list_loaded("orchestrator.cli.commands.call")
     forging = ("forge.compiler", "forge.readers", "sandbox.stages", "orchestrator.forging", "mcp")
     assert [name for name in names if name.startswith(forging)] == []
 
 
 def test_a_process_that_serves_loads_what_makes_servers_only_for_a_job() -> None:
-    program = (
-        "import sys, orchestrator.frontends.single_server, "
-        "orchestrator.cli.commands.serve_process; print(*sys.modules)"
+    names = list_loaded(
+        "orchestrator.frontends.single_server, orchestrator.cli.commands.serve_process"
     )
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    names = loaded.stdout.split()
-    making = ("forge.compiler", "forge.readers", "sandbox.stages", "orchestrator.making", "mcp")
+    making = ("forge.compiler", "forge.readers", "sandbox.stages", "orchestrator.job_parts", "mcp")
     assert [name for name in names if name.startswith(making)] == []
 
 
 def test_a_command_that_the_resident_process_answers_loads_only_the_standard_library() -> None:
-    program = "import sys, orchestrator.cli.entry; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    names = set(loaded.stdout.split())
+    names = set(list_loaded("orchestrator.cli.entry"))
     assert not names & {"asyncio", "click", "dataclasses", "pathlib", "rich", "sqlite3"}
     assert {name for name in names if name.partition(".")[0] in FOLDERS} == {
         "orchestrator",

@@ -200,7 +200,7 @@ class ToolFront:
         """A run goes on with the answer to its question, or shows how it stands."""
         run = arguments["run"]
         if "answer" in arguments:
-            answering = (await self._app.making.fetch()).answering
+            answering = (await self._app.job_parts.fetch()).answering
             taken = await asyncio.to_thread(
                 answering.take_answer,
                 run,
@@ -226,7 +226,7 @@ class ToolFront:
     async def _submit_draft(self, arguments: Arguments, progress: Tell) -> Result:
         self._app.kill_switch.raise_if_engaged()
         identity = arguments["job"]
-        submissions = (await self._app.making.fetch()).submissions
+        submissions = (await self._app.job_parts.fetch()).submissions
         if "document" in arguments:
             job = await asyncio.to_thread(
                 submissions.resubmit_order, identity, arguments["document"]
@@ -250,7 +250,7 @@ class ToolFront:
     async def _show_status(self, arguments: Arguments, progress: Tell) -> Result:
         wait = arguments.get("wait", 0)
         if "job" in arguments and "brief" in arguments:
-            submissions = (await self._app.making.fetch()).submissions
+            submissions = (await self._app.job_parts.fetch()).submissions
             brief = await asyncio.to_thread(
                 submissions.render_brief, arguments["job"], arguments["brief"]
             )

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from orchestrator.errors import OrchestratorError
+from sandbox.modulepath import RUN_MODULE
 
 PACKAGE = "toolwright"
 _UV_CACHE = re.compile(r"(?:archive|environments)-v\d+\Z")
@@ -34,7 +35,7 @@ def find_own_command(
     if runner:
         return _build_runner_command(runner, _read_origin() if origin is None else origin, which)
     beside = executable.with_name(PACKAGE)
-    return (str(beside),) if beside.exists() else (str(executable), "-P", "-m", "orchestrator")
+    return (str(beside),) if beside.exists() else (str(executable), *RUN_MODULE[1:], "orchestrator")
 
 
 def _detect_runner(prefix: Path) -> str:

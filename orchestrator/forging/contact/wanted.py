@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sandbox.bundle.credential import UNUSABLE, Credential
@@ -58,10 +58,7 @@ def find_wanted_credentials(bundle: Bundle, given: CredentialSource) -> tuple[Un
     schemes = bundle.spec.security_schemes if bundle.spec else ()
     says = {scheme.name: scheme.description for scheme in schemes}
     wanted = [
-        replace(
-            _describe(bundle.name, credential, named, needed, says),
-            instead=_find_alternatives(credential.name, lacking),
-        )
+        _describe(bundle.name, credential, named, needed, says, lacking)
         for credential in bundle.credentials
         if named[credential.name] and credential.kind not in UNUSABLE
     ]
@@ -84,6 +81,7 @@ def _describe(
     named: Mapping[str, int],
     needed: Collection[str],
     says: Mapping[str, str],
+    lacking: Collection[ToolDefinition],
 ) -> UnsetCredential:
     return UnsetCredential(
         name=credential.name,
@@ -94,6 +92,7 @@ def _describe(
         says=says.get(credential.name, ""),
         how=f"toolwright {_choose_command(credential)} "
         + shlex.quote(f"{server}.{credential.name}"),
+        instead=_find_alternatives(credential.name, lacking),
     )
 
 
