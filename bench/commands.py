@@ -1,4 +1,4 @@
-"""What commands cost by themselves and with the resident process, in turns.
+"""The cost of commands by themselves and with the resident process, in turns.
 
     python -m bench.commands [--rounds 7] [--engine wasm]
 

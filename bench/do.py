@@ -1,4 +1,4 @@
-"""What comes of tasks in words: sixty of them over eighteen APIs on loopback.
+"""Tasks in words and their results: sixty of them over eighteen APIs on loopback.
 
     python -m bench.do [--thinker client|endpoint] [--engine wasm|docker] [--verbose]
     python -m bench.do --fresh FILE.jsonl

@@ -1,4 +1,4 @@
-"""What each thing costs at once, ten and a hundred times the size, in one table.
+"""The cost of each thing at once, ten and a hundred times the size, in one table.
 
     python -m bench.growth [--data DIRECTORY] [--only ROW…]
 

@@ -1,4 +1,4 @@
-"""What an instance of the WASM engine takes, step by step, and pure calls that need one each.
+"""The cost of an instance of the WASM engine, step by step, and of pure calls that need one each.
 
     python -m bench.instances [--rounds 200] [--pause 0.05]
 

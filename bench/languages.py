@@ -1,4 +1,4 @@
-"""How well tasks in other languages find tools that are described in English.
+"""Search of tools that are described in English, by tasks in other languages.
 
     python -m bench.languages [--data DIRECTORY] [--words] [--cache DIRECTORY]
 

@@ -1,4 +1,4 @@
-"""What a large answer takes of `serve`: time, CPU and memory, given whole and by reference.
+"""The cost of a large answer in `serve`: time, CPU and memory, given whole and by reference.
 
     python -m bench.large [--megabytes 1,5,10]
 

@@ -1,4 +1,4 @@
-"""How long the rooms of the control page take in a registry with many calls.
+"""The time that the rooms of the control page take in a registry with many calls.
 
     python -m bench.rooms [--calls 100000] [--servers 20] [--rounds 5] [--home DIRECTORY]
 

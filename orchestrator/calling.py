@@ -1,4 +1,4 @@
-"""What calls of registered servers take, built without what forges; a process that only calls."""
+"""The parts that call registered servers, without those that forge; a process that only calls."""
 
 from __future__ import annotations
 

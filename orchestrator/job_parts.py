@@ -1,5 +1,5 @@
-"""What making and repairing servers and carrying out tasks takes, beside what calls take: as much
-again to load. A process loads it with its first job.
+"""The parts that make and repair servers and carry out tasks, beside those that call: as much again
+to load. A process loads it with its first job.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a job is asked for, looked through before it is stored."""
+"""The requests of jobs, checked before they are stored."""
 
 from __future__ import annotations
 

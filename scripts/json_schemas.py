@@ -1,4 +1,4 @@
-"""What each command prints with `--json`, as JSON Schemas (draft 2020-12).
+"""JSON Schemas (draft 2020-12) of what each command prints with `--json`.
 
 scripts/reference.py writes them to docs/json/ and lists them in docs/json.md; tests hold what the
 commands really print against them. Properties may be added; none is taken away or changes its type.

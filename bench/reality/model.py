@@ -1,4 +1,4 @@
-"""What a server of this bench is, and a scenario: values, and a function that judges."""
+"""The servers and scenarios of this bench: values, and a function that judges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a change in the name system has reached the big resolvers."""
+"""A check that a change in the name system has reached the big resolvers."""
 
 from toolwright import network, tool
 

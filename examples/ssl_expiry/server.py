@@ -1,4 +1,4 @@
-"""How long the certificate of a host is good for."""
+"""The time for which the certificate of a host is still valid."""
 
 from datetime import date, datetime
 

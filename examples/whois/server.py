@@ -1,4 +1,4 @@
-"""What the root of the whois tree says of a domain (RFC 3912)."""
+"""The answer of the root of the whois tree about a domain (RFC 3912)."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a bundle may do that its parent may not, and how descendants name a bundle."""
+"""The permissions that a bundle has and its parent has not, and the names of its descendants."""
 
 from __future__ import annotations
 

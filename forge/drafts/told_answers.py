@@ -1,4 +1,4 @@
-"""What a test suite has other servers' tools be asked and answer, read from its literals."""
+"""The calls of other servers' tools in a test suite, and their answers, read from its literals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models cost, as the terminal shows it: a day, a month, by model and by job."""
+"""The cost of models, as the terminal shows it: a day, a month, by model and by job."""
 
 from __future__ import annotations
 

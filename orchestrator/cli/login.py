@@ -32,7 +32,7 @@ from orchestrator.forging.fetch import GuardedFetch
 from orchestrator.gateway.brokers import SOURCES
 from orchestrator.job_requests import check_address
 from orchestrator.logins.exchange import Client, TokenClient
-from orchestrator.logins.flow import LoginResult, Terminal, find_browser, log_in, open_browser
+from orchestrator.logins.flow import LoginResult, LoginTerminal, find_browser, log_in, open_browser
 from orchestrator.logins.keeping import (
     choose_one,
     find_accounts,
@@ -153,7 +153,7 @@ async def _run_login(settings: Settings, words: _Words, pin_file: Path | None) -
                 _show_line(f"{label:<17}{text}")
             signer = ask_pin(settings, pin_file)
             network.allow(plan.list_origins())
-            terminal = Terminal(
+            terminal = LoginTerminal(
                 _show_line,
                 open_browser if words.browser else lambda url: False,
                 not words.browser or find_browser(),

@@ -1,4 +1,4 @@
-"""What runs, what waits for a person, and the commands that a person is likely to want next."""
+"""The overview of what runs and waits for a person, and the commands that may come next."""
 
 from __future__ import annotations
 

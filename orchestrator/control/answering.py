@@ -1,4 +1,4 @@
-"""What a task run asks, as a form of the page, and what was typed into it as the run's answer.
+"""A task run's question as a form of the page, and what was typed into it as the run's answer.
 
 The run itself checks again that an answer fits its tool, and asks anew where it does not.
 """
@@ -51,7 +51,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ToolOption:
     """A tool: `name` is what is sent and stands in an attribute alone."""
 
     name: str
@@ -65,7 +65,7 @@ class ToolChoice:
 
     kind: ClassVar[str] = "choose"
     text: tuple[ShownText, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ToolOption, ...]
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def _show_choice(question: Mapping[str, Any]) -> ToolChoice:
     return ToolChoice(
         (*lines, *(each.title for each in services)),
         tuple(
-            Candidate(name, cut_text(name), cut_text(str(each.get("description", ""))))
+            ToolOption(name, cut_text(name), cut_text(str(each.get("description", ""))))
             for each in candidates[:MAX_CHOICES]
             for name in (str(each.get("tool")),)
         ),

@@ -1,4 +1,4 @@
-"""What a person presses on the page where a text names a command of the terminal.
+"""Buttons and links of the page in the place of the terminal's commands that a text names.
 
 The texts are made for both. Whatever is put in leads nowhere by itself: it names a place of the
 page, and what a stranger's text says after a command is shown as text, as it was before.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import OrchestratorError
-from orchestrator.frontends.flat import ServerCard, serve_flat
+from orchestrator.frontends.flat import ServerInfo, serve_flat
 from orchestrator.frontends.protocol import Peer, Result, clean_result, flatten_tool
 from orchestrator.gateway.arguments import adapt_arguments, tell_note
 from orchestrator.gateway.denial import add_denial, explain_denial
@@ -57,7 +57,7 @@ async def serve_directory(bundle: Bundle, runner: Runner, grants: DirectoryGrant
         flatten_tool(tool, bundle.base_url, build_listed_schema(bundle, tool))
         for tool in bundle.tools
     ]
-    card = ServerCard(
+    card = ServerInfo(
         bundle.name, str(bundle.version), bundle.title, _render_instructions(bundle, grants)
     )
     async with _open_directory(bundle, runner, grants) as directory:

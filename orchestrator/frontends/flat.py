@@ -55,7 +55,7 @@ SET_LEVEL, LISTEN = "logging/setLevel", "subscriptions/listen"
 
 
 @dataclass(frozen=True)
-class ServerCard:
+class ServerInfo:
     """How the server introduces itself."""
 
     name: str
@@ -73,7 +73,7 @@ class FlatServer:
     `tasks`.
     """
 
-    card: ServerCard
+    card: ServerInfo
     tools: tuple[Mapping[str, Any], ...]
     call: CallTool
     send: Callable[[Mapping[str, Any]], None]
@@ -296,7 +296,7 @@ def _build_unsupported(version: Any) -> RpcError:
 
 
 async def serve_flat(
-    card: ServerCard,
+    card: ServerInfo,
     tools: Iterable[Mapping[str, Any]],
     call: CallTool,
     more: ExtraMethods | None = None,

@@ -1,4 +1,4 @@
-"""How `serve` introduces itself, in both eras of the protocol.
+"""The answer with which `serve` introduces itself, in both eras of the protocol.
 
 Light on purpose: it is loaded before everything else (`early.py`).
 https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle and

@@ -1,5 +1,5 @@
-"""What most clients say, answered without the SDK: its way through takes as long as all else of a
-call (`bench.call`), and loading it 0.8 s of CPU and 65 MB.
+"""The messages of most clients, answered without the SDK: its way through takes as long as all else
+of a call (`bench.call`), and loading it 0.8 s of CPU and 65 MB.
 
 Plain is what a client of the handshake's protocols says when it lists the tools and calls them, one
 after the other or many at once, and could not be asked back. All other messages are the SDK's, and

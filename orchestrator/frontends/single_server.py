@@ -14,7 +14,7 @@ from orchestrator.app import App, open_app
 from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Reply
 from orchestrator.errors import TOLD_ERRORS
-from orchestrator.frontends.flat import ServerCard, serve_flat
+from orchestrator.frontends.flat import ServerInfo, serve_flat
 from orchestrator.frontends.greeting import EXTENSION, MODERN
 from orchestrator.frontends.protocol import (
     INVALID_PARAMS,
@@ -109,7 +109,7 @@ async def serve_one(app: App, name: str) -> None:
         flatten_tool(tool, bundle.base_url, build_listed_schema(bundle, tool))
         for tool in bundle.tools
     ]
-    card = ServerCard(bundle.name, str(bundle.version), bundle.title, _render_instructions(bundle))
+    card = ServerInfo(bundle.name, str(bundle.version), bundle.title, _render_instructions(bundle))
     readings = ClientResources(app.dispatch, name)
     try:
         await serve_flat(card, listed, call, SingleServer(readings, tasks))

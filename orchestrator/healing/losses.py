@@ -1,4 +1,4 @@
-"""What a next version of a server would not have any more, or has under another name."""
+"""The tools that a next version of a server would lose, or has under another name."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class LoginResult:
 
 
 @dataclass(frozen=True)
-class Terminal:
+class LoginTerminal:
     """How a log-in reaches its person: `show` prints a line, `open_page` opens a browser and says
     whether there is one.
     """
@@ -53,7 +53,7 @@ class Terminal:
 
 
 async def log_in(
-    plan: LoginPlan, fetch: Fetch, terminal: Terminal, device: bool = False, port: int = 0
+    plan: LoginPlan, fetch: Fetch, terminal: LoginTerminal, device: bool = False, port: int = 0
 ) -> LoginResult:
     """Log in by the browser; by a code where `device` says so, or where there is no browser and the
     server gives codes. Raises LoginFailed.
@@ -68,7 +68,7 @@ async def log_in(
 
 
 async def _log_in_by_browser(
-    plan: LoginPlan, fetch: Fetch, terminal: Terminal, port: int
+    plan: LoginPlan, fetch: Fetch, terminal: LoginTerminal, port: int
 ) -> LoginResult:
     server, state, pkce = plan.server, secrets.token_urlsafe(32), generate_pkce()
     async with listen_for_redirect(state, port) as listener:
@@ -86,7 +86,7 @@ async def _log_in_by_browser(
     return LoginResult(tokens, client, "authorization_code", plan.client is None)
 
 
-async def _log_in_by_code(plan: LoginPlan, fetch: Fetch, terminal: Terminal) -> LoginResult:
+async def _log_in_by_code(plan: LoginPlan, fetch: Fetch, terminal: LoginTerminal) -> LoginResult:
     redirect = f"http://{HOST}{PATH}"
     client = plan.client or await register_client(plan.server, redirect, plan.wanted.scopes, fetch)
     asking = TokenClient(plan.server, client, fetch)

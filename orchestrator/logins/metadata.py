@@ -80,7 +80,7 @@ class LoginTarget:
 
 
 @dataclass(frozen=True)
-class FoundServer:
+class AuthorizationDiscovery:
     """An authorization server, the resource that its tokens are for (RFC 8707; "" where nobody
     named one), the scopes that the resource names, and how it was found, in words.
     """
@@ -150,14 +150,16 @@ async def discover_server(issuer: str, fetch: Fetch) -> AuthorizationServer:
     raise LoginFailed(f"{issuer} has no metadata: {', '.join(tried)}")
 
 
-async def find_login_server(target: LoginTarget, fetch: Fetch) -> FoundServer:
+async def find_login_server(target: LoginTarget, fetch: Fetch) -> AuthorizationDiscovery:
     """Find who logs in for an API: by its description, else by what the API says of itself. Raises
     LoginFailed with what was tried.
     """
     declared = target.declared
     resource = await _find_resource(target.base_url, fetch)
     if declared.token_url and (declared.authorization_url or declared.device_url):
-        found = FoundServer(await _complete(declared, fetch), told=("the API's description",))
+        found = AuthorizationDiscovery(
+            await _complete(declared, fetch), told=("the API's description",)
+        )
         return _name_resource(found, resource)
     if target.discovery:
         return _name_resource(await _read_discovery(target, fetch), resource)
@@ -165,7 +167,7 @@ async def find_login_server(target: LoginTarget, fetch: Fetch) -> FoundServer:
         issuer = resource.issuers[0]
         told = (f"{resource.resource} names {issuer}",)
         server = await discover_server(issuer, fetch)
-        return FoundServer(server, resource.resource, resource.scopes, told)
+        return AuthorizationDiscovery(server, resource.resource, resource.scopes, told)
     issuers = (declared.authorization_url, declared.token_url, target.base_url)
     origins = dict.fromkeys(origin for url in issuers if (origin := parse_origin(url)))
     reasons = []
@@ -176,7 +178,7 @@ async def find_login_server(target: LoginTarget, fetch: Fetch) -> FoundServer:
             reasons.append(str(error))
             continue
         if _agree(declared, server):
-            return FoundServer(server, told=(f"the metadata at {origin}",))
+            return AuthorizationDiscovery(server, told=(f"the metadata at {origin}",))
         reasons.append(f"{origin} has other endpoints than the API's description")
     raise LoginFailed(
         f"nothing says where to log in: {'; '.join(reasons)[:1500]}. If you know the server: "
@@ -184,7 +186,9 @@ async def find_login_server(target: LoginTarget, fetch: Fetch) -> FoundServer:
     )
 
 
-def _name_resource(found: FoundServer, resource: ProtectedResource | None) -> FoundServer:
+def _name_resource(
+    found: AuthorizationDiscovery, resource: ProtectedResource | None
+) -> AuthorizationDiscovery:
     """The server with the API's identifier, where the API itself names that very server."""
     if resource is None or found.server.issuer not in ("", *resource.issuers):
         return found
@@ -213,7 +217,7 @@ def _agree(declared: AuthorizationServer, found: AuthorizationServer) -> bool:
     )
 
 
-async def _read_discovery(target: LoginTarget, fetch: Fetch) -> FoundServer:
+async def _read_discovery(target: LoginTarget, fetch: Fetch) -> AuthorizationDiscovery:
     """The server of a description's `openIdConnectUrl`. Its issuer is of the same origin; some give
     a pattern of it (`{tenantid}`), which is no name to compare with.
     """
@@ -229,7 +233,7 @@ async def _read_discovery(target: LoginTarget, fetch: Fetch) -> FoundServer:
         raise LoginFailed(f"{url} is the metadata of another server: {str(issuer)[:200]!r}")
     if "{" in issuer:
         said["issuer"] = ""
-    return FoundServer(parse_server(said), told=(url,))
+    return AuthorizationDiscovery(parse_server(said), told=(url,))
 
 
 async def _find_resource(base_url: str, fetch: Fetch) -> ProtectedResource | None:

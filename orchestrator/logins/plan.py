@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, urlsplit
 from orchestrator.errors import LoginFailed
 from orchestrator.logins.exchange import OWN_PARAMETERS, Client, Wanted, choose_client_auth
 from orchestrator.logins.metadata import (
+    AuthorizationDiscovery,
     AuthorizationServer,
     Fetch,
-    FoundServer,
     LoginTarget,
     discover_server,
     find_login_server,
@@ -147,10 +147,10 @@ def _check_endpoints(server: AuthorizationServer) -> None:
         raise LoginFailed(f"the log-in page's URL has {', '.join(taken)} of its own")
 
 
-async def _find_server(order: LoginOrder, fetch: Fetch) -> FoundServer:
+async def _find_server(order: LoginOrder, fetch: Fetch) -> AuthorizationDiscovery:
     if order.issuer:
         server = await discover_server(order.issuer, fetch)
-        return FoundServer(server, told=(f"the metadata of {order.issuer}",))
+        return AuthorizationDiscovery(server, told=(f"the metadata of {order.issuer}",))
     tokens = order.credential.tokens
     declared, discovery = AuthorizationServer(), ""
     if tokens is not None:

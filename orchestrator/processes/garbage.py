@@ -1,4 +1,4 @@
-"""How often this process looks for cycles of objects that nobody uses.
+"""The frequency at which this process looks for cycles of objects that nobody uses.
 
 Loading modules and compiling descriptions make hundreds of thousands of objects that all stay.
 Looking at them again and again takes up to a fourth of the time of a command.

@@ -1,4 +1,4 @@
-"""Whether a registered process still runs: its pid may be another's by now."""
+"""A check that a registered process still runs: its pid may be another's by now."""
 
 from __future__ import annotations
 

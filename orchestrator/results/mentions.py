@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from orchestrator.results.shape import render_segment
-from registry.sessions.memory import Exchange, SessionMemory
+from registry.sessions.memory import SessionCall, SessionMemory
 
 MAX_MENTIONS = 5
 MAX_WORDS = 4_000
@@ -74,7 +74,7 @@ _Found = tuple[Any, str, str, str, str]
 
 
 def _iterate_mentions(
-    task: str, answered: list[Exchange]
+    task: str, answered: list[SessionCall]
 ) -> Iterator[tuple[tuple[int, int], str, _Found]]:
     """The mentions of each kind, the most telling first."""
     last = answered[0]
@@ -97,7 +97,7 @@ def _iterate_mentions(
         yield match.span(), match[0], _take(last, value, path)
 
 
-def _find_item(match: re.Match[str], answered: list[Exchange]) -> _Found | None:
+def _find_item(match: re.Match[str], answered: list[SessionCall]) -> _Found | None:
     """The element of a list that is counted to, of the newest answer with such a list."""
     noun = (match["noun"] or "one").lower()
     for each in answered:
@@ -133,7 +133,7 @@ def _find_main(value: Any) -> tuple[Any, str]:
     return value, path
 
 
-def _find_named(each: Exchange, noun: str) -> tuple[Any, str] | None:
+def _find_named(each: SessionCall, noun: str) -> tuple[Any, str] | None:
     """What an answer holds under a noun of the task: a key's value, or the whole of an answer that
     is about it.
     """
@@ -145,7 +145,7 @@ def _find_named(each: Exchange, noun: str) -> tuple[Any, str] | None:
     return (value, path) if _is_about(each, path, noun.lower()) else None
 
 
-def _is_about(each: Exchange, path: str, noun: str) -> bool:
+def _is_about(each: SessionCall, path: str, noun: str) -> bool:
     """Whether a noun names what a tool or a list in its answer is about: `zone`, `list_zones`."""
     words = re.findall(
         r"[^\W_]+", f"{each.tool.partition('.')[2].replace('_', ' ')} {path}".lower()
@@ -154,5 +154,5 @@ def _is_about(each: Exchange, path: str, noun: str) -> bool:
     return any(word.removesuffix("s") == singular for word in words)
 
 
-def _take(each: Exchange, value: Any, path: str) -> _Found:
+def _take(each: SessionCall, value: Any, path: str) -> _Found:
     return value, path, each.call, each.tool, each.handle

@@ -1,4 +1,4 @@
-"""What an MCP result of a tool gives to a person who reads it, without what it is wrapped in."""
+"""The content of a tool's MCP result for a person who reads it, without what it is wrapped in."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ Find = Callable[[str], KeptResult | MissingResult]
 
 
 @dataclass(frozen=True)
-class Reference:
+class ResultReference:
     """A reference, and where it stands in the arguments as a JSON pointer."""
 
     handle: str
@@ -41,7 +41,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class ReferenceProblem:
+class ResultReferenceProblem:
     """Why a reference in the arguments stands for no value, in words."""
 
     where: str
@@ -77,7 +77,7 @@ class ResolvedArguments:
     arguments: Mapping[str, Any]
     used: tuple[tuple[KeptResult, str], ...] = ()
     at: tuple[str, ...] = ()
-    problems: tuple[ReferenceProblem, ...] = field(default=())
+    problems: tuple[ResultReferenceProblem, ...] = field(default=())
 
 
 def list_taken_sources(
@@ -113,7 +113,7 @@ def resolve_arguments(arguments: Mapping[str, Any], find: Find) -> ResolvedArgum
         return ResolvedArguments(arguments)
     if len(found) > MAX_REFERENCES:
         told = f"at most {MAX_REFERENCES} references can be in a call's arguments"
-        return ResolvedArguments(arguments, problems=(ReferenceProblem("/", told),))
+        return ResolvedArguments(arguments, problems=(ResultReferenceProblem("/", told),))
     values: dict[str, Any] = {}
     room = MAX_RESOLVED
     used, problems, looked = [], [], {handle: find(handle) for handle in {f.handle for f in found}}
@@ -127,9 +127,11 @@ def resolve_arguments(arguments: Mapping[str, Any], find: Find) -> ResolvedArgum
         room -= 0 if isinstance(value, PathProblem) else measure_json(value)
         if room < 0:
             told = f"a call's references stand for at most {MAX_RESOLVED:,} bytes of JSON"
-            return ResolvedArguments(arguments, problems=(ReferenceProblem(reference.where, told),))
+            return ResolvedArguments(
+                arguments, problems=(ResultReferenceProblem(reference.where, told),)
+            )
         if isinstance(value, PathProblem):
-            problems.append(ReferenceProblem(reference.where, value.reason))
+            problems.append(ResultReferenceProblem(reference.where, value.reason))
         elif isinstance(result, KeptResult):
             values[reference.where] = value
             used.append((result, reference.path))
@@ -203,7 +205,7 @@ def _iterate_places(
             yield str(permission)
 
 
-def _iterate_references(value: Any, where: str, levels: int) -> Iterator[Reference]:
+def _iterate_references(value: Any, where: str, levels: int) -> Iterator[ResultReference]:
     if levels == 0:
         return
     if isinstance(value, Mapping):
@@ -218,11 +220,11 @@ def _iterate_references(value: Any, where: str, levels: int) -> Iterator[Referen
             yield from _iterate_references(inner, f"{where}/{number}", levels - 1)
 
 
-def _read_reference(value: Mapping[str, Any], where: str) -> Reference | None:
+def _read_reference(value: Mapping[str, Any], where: str) -> ResultReference | None:
     handle, path = value.get(REF), value.get(PATH, "$")
     if not isinstance(handle, str) or HANDLE.match(handle) is None or not isinstance(path, str):
         return None
-    return Reference(handle, path, where) if value.keys() <= {REF, PATH} else None
+    return ResultReference(handle, path, where) if value.keys() <= {REF, PATH} else None
 
 
 def _replace_references(value: Any, where: str, values: Mapping[str, Any], levels: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.results.fitting import fit_lists
 from orchestrator.results.keeper import ANSWER_BYTES
 from orchestrator.results.shape import cut_text, measure_json, write_json
-from registry.sessions.memory import Exchange, SessionMemory
+from registry.sessions.memory import SessionCall, SessionMemory
 
 LETTERS = 160
 ARGUMENT_BYTES = 240
@@ -68,14 +68,14 @@ def summarize(memory: SessionMemory) -> str:
     return " ".join(told)
 
 
-def _describe_last(last: Exchange) -> str:
+def _describe_last(last: SessionCall) -> str:
     why = cut_text(last.task or last.reason, LETTERS)
     words = f" for “{why}”" if why else ""
     held = f", kept as {last.handle}" if last.handle else ""
     return f"The last was {last.tool}{words}: {last.outcome}{held}."
 
 
-def _describe_exchange(each: Exchange) -> dict[str, Any]:
+def _describe_exchange(each: SessionCall) -> dict[str, Any]:
     line: dict[str, Any] = {"call": each.call, "tool": each.tool, "outcome": each.outcome}
     told = {
         "task": cut_text(each.task, LETTERS),

@@ -158,7 +158,7 @@ def read_backup(
     name = str(file)
     try:
         with file.open("rb") as raw, gzip.GzipFile("", "rb", fileobj=raw) as packed:
-            stream = _Stream(name, packed)
+            stream = _TarStream(name, packed)
             manifest = parse_manifest(name, stream.read_manifest())
             _check_size(name, manifest, os.fstat(raw.fileno()).st_size)
             check(manifest)
@@ -185,7 +185,7 @@ def _check_size(file: str, manifest: Manifest, packed: int) -> None:
         raise BackupRefused(file, "it would unpack to far more than it is")
 
 
-def _unpack_member(stream: _Stream, member: BackupMember, directory: Path) -> None:
+def _unpack_member(stream: _TarStream, member: BackupMember, directory: Path) -> None:
     stream.read_header(member.name, member.size)
     path = directory.joinpath(*member.name.split("/"))
     for parent in reversed(path.relative_to(directory).parents):
@@ -201,7 +201,7 @@ def _unpack_member(stream: _Stream, member: BackupMember, directory: Path) -> No
         raise BackupRefused(stream.file, f"{member.name} is not what the manifest says")
 
 
-class _Stream:
+class _TarStream:
     """The blocks of a tar, each of which has to be the one that is expected."""
 
     def __init__(self, file: str, packed: gzip.GzipFile) -> None:

@@ -1,4 +1,4 @@
-"""How usual a word is in tools and tasks at large.
+"""The frequency of words in tools and tasks at large.
 
 A registry of fifty tools says little about that: there "location" is as rare as "horoscope". The
 table lies beside this module: stems, and the part of public tools and of public tasks that have

@@ -1,4 +1,4 @@
-"""What search keeps of tools: their names, and the hashes of the stems of their texts.
+"""The search's documents: the names of tools, and the hashes of the stems of their texts.
 
 Those of a server are stored together, column by column, so that loading 100,000 tools reads a few
 thousand rows and joins their columns, and looks at no tool by itself.

@@ -1,4 +1,4 @@
-"""What a task in German, Spanish, French or Chinese is called in English, word by word.
+"""English translations of tasks in German, Spanish, French or Chinese, word by word.
 
 Tools are mostly described in English. Three hundred words of APIs lie beside this module; what a
 task means in English stands beside its own words, and takes none of them away. An English task is
@@ -60,7 +60,7 @@ FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
 
 
 @dataclass(frozen=True)
-class Reading:
+class TaskTranslation:
     """A task in another language: what is known of its words in English, in the order of the
     text, and its function words, which say nothing.
     """
@@ -69,10 +69,10 @@ class Reading:
     silent: frozenset[str]
 
 
-NOTHING = Reading({}, frozenset())
+NOTHING = TaskTranslation({}, frozenset())
 
 
-def read_task(words: Sequence[str], english: frozenset[str]) -> Reading:
+def read_task(words: Sequence[str], english: frozenset[str]) -> TaskTranslation:
     """Read the words of a task, all in lower case; `english` are usual English words, by which
     an English task is known.
     """
@@ -80,13 +80,13 @@ def read_task(words: Sequence[str], english: frozenset[str]) -> Reading:
     chinese = [word for word in words if has_chinese(word)]
     if len(chinese) > sum(word in english for word in words):
         pieces = chain.from_iterable(map(_cut_chinese, chinese))
-        return Reading(dict(pieces), frozenset())
+        return TaskTranslation(dict(pieces), frozenset())
     language = _detect_language(words, english)
     if language is None:
         return NOTHING
     silent = FUNCTION_WORDS[language]
     pairs = ((word, _translate(word, language)) for word in words)
-    return Reading({word: told for word, told in pairs if told}, silent)
+    return TaskTranslation({word: told for word, told in pairs if told}, silent)
 
 
 def has_chinese(word: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from registry.search.languages import Reading, has_chinese, read_task
+from registry.search.languages import TaskTranslation, has_chinese, read_task
 from sandbox.bundle.apispec import Access
 
 MOST_REMEMBERED = 20_000
@@ -106,7 +106,7 @@ def parse_query(text: str) -> SearchQuery:
     return SearchQuery(tuple(terms.values()), frozenset(_inflect_words(said)), _detect_access(said))
 
 
-def read_foreign(text: str) -> Reading:
+def read_foreign(text: str) -> TaskTranslation:
     """What is known of the words of a task in another language; nothing of an English one."""
     return read_task(_list_whole_words(text), _ENGLISH)
 
@@ -130,7 +130,7 @@ def _list_whole_words(text: str) -> list[str]:
     return _WORD.findall(text[:MAX_TASK].lower().replace(_DOT, ""))
 
 
-def _read_pieces(run: str, reading: Reading) -> Iterable[str]:
+def _read_pieces(run: str, reading: TaskTranslation) -> Iterable[str]:
     """What the pieces of a run with Chinese in it mean, and its Latin words."""
     for piece, words in reading.meanings.items():
         if piece in run:

@@ -23,7 +23,7 @@ SESSION_LETTERS = 20_000
 
 
 @dataclass(frozen=True)
-class Exchange:
+class SessionCall:
     """One call of a session. `outcome` is `ok`, the kind of its failure, or its state where it has
     not ended. `handle` names its kept result, `value` is what it answered, for the newest alone.
     """
@@ -67,7 +67,7 @@ class SessionRun:
 class SessionMemory:
     """The newest first of each. Empty for a session that nobody named."""
 
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: tuple[SessionCall, ...] = ()
     approvals: tuple[SessionApproval, ...] = ()
     runs: tuple[SessionRun, ...] = ()
 
@@ -149,10 +149,10 @@ def _select_runs(session: str) -> Any:
     )
 
 
-def _parse_exchange(row: RowMapping, handles: Mapping[str, str], result: str | None) -> Exchange:
+def _parse_exchange(row: RowMapping, handles: Mapping[str, str], result: str | None) -> SessionCall:
     ended = row["failure_kind"] or "ok" if row["state"] == "done" else row["state"]
     arguments = json.loads(row["arguments"])
-    return Exchange(
+    return SessionCall(
         call=row["id"],
         tool=f"{row['entry']}.{row['tool']}",
         started=row["started"],

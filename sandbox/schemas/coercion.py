@@ -66,7 +66,7 @@ def coerce_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) ->
     """Read arguments that break the schema. They are returned as they are where what they would be
     read as breaks it too.
     """
-    reader = _Reader(schema.get("$defs", {}), StepBudget(arguments))
+    reader = _ValueReader(schema.get("$defs", {}), StepBudget(arguments))
     try:
         made = reader.read_arguments(schema, arguments)
     except (_Exhausted, RecursionError):
@@ -100,7 +100,7 @@ _NOTHING = object()
 
 
 @dataclass
-class _Reader:
+class _ValueReader:
     """Reads the values of one call."""
 
     definitions: Mapping[str, Schema]
@@ -173,7 +173,7 @@ class _Reader:
         found: dict[bytes, tuple[Any, list[str]]] = {}
         doubts: list[str] = []
         for branch in branches:
-            other = _Reader(self.definitions, self.budget, left=self.left)
+            other = _ValueReader(self.definitions, self.budget, left=self.left)
             made = other.read_value(branch, value, where, depth + 1)
             self.left = other.left
             doubts += other.doubts
@@ -225,7 +225,7 @@ class _Reader:
     def _read_list(self, schema: Mapping[str, Any], value: Any, where: str, depth: int) -> Any:
         """A list of one, or the list that a text is in JSON."""
         items = schema.get("items", True)
-        other = _Reader(self.definitions, self.budget, left=self.left)
+        other = _ValueReader(self.definitions, self.budget, left=self.left)
         lone = other.read_value(items, value, f"{where}/0", depth + 1)
         self.left = other.left
         fits = not other.doubts and self._takes(items, lone) and value is not None

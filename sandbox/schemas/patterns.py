@@ -74,7 +74,7 @@ _QUANTIFIERS = ("*", "+", "?", "{")
 _PART_OF_SET = re.compile(rf"{_ESCAPE}|(?!\A)\[", re.DOTALL)
 
 
-class _Unreadable(Exception):
+class _PatternUnreadable(Exception):
     """RE2 has no such expression."""
 
 
@@ -113,7 +113,7 @@ def compile_linear(pattern: str) -> LinearPattern | None:
     try:
         wanted, unwanted = _split_look_ahead(pattern)
         return LinearPattern(tuple(map(_compile, wanted)), tuple(map(_compile, unwanted)))
-    except (_Unreadable, UnicodeEncodeError, re2.error):
+    except (_PatternUnreadable, UnicodeEncodeError, re2.error):
         return None
 
 
@@ -155,14 +155,14 @@ def _split_look_ahead(pattern: str) -> tuple[list[str], list[str]]:
     while pattern.startswith("^") and pattern.startswith(("(?=", "(?!"), at):
         end = next((end for _, end, depth in _units(pattern, at) if depth == 0), None)
         if end is None or pattern.startswith(_QUANTIFIERS, end):
-            raise _Unreadable
+            raise _PatternUnreadable
         found = wanted if pattern[at + 2] == "=" else unwanted
         found.append(f"^(?:{pattern[at + 3 : end - 1]})")
         at = end
     if at == 1:
         return [pattern], []
     if any(unit == "|" and depth == 0 for unit, _, depth in _units(pattern, at)):
-        raise _Unreadable
+        raise _PatternUnreadable
     return [*wanted, f"^{pattern[at:]}"], unwanted
 
 
@@ -210,7 +210,7 @@ def _translate_escape(escape: str) -> str:
     if not letter.isascii():
         return letter
     if letter.isalpha() and letter not in _KNOWN:
-        raise _Unreadable
+        raise _PatternUnreadable
     return escape
 
 

@@ -50,12 +50,12 @@ def compile_acceptor(schema: Any) -> Acceptor | None:
     if not isinstance(schema, Mapping):
         return _accept_all if schema is True else None
     named = schema.get("$defs", {})
-    reader = _Reader(named if isinstance(named, Mapping) else {})
+    reader = _SchemaReader(named if isinstance(named, Mapping) else {})
     return reader.read({key: part for key, part in schema.items() if key != "$defs"}, MAX_DEPTH)
 
 
 @dataclass
-class _Reader:
+class _SchemaReader:
     """Reads the schemas of one document. Each of `named` is read once."""
 
     named: Mapping[str, Any]

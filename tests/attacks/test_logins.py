@@ -21,7 +21,7 @@ from orchestrator.approvals.accounts import choose_account
 from orchestrator.errors import LoginFailed
 from orchestrator.gateway.brokers import BrokerFactory
 from orchestrator.logins.exchange import Client, TokenClient, Wanted, generate_pkce
-from orchestrator.logins.flow import LoginResult, Terminal, log_in
+from orchestrator.logins.flow import LoginResult, LoginTerminal, log_in
 from orchestrator.logins.keeping import build_secret, keep_login, set_default
 from orchestrator.logins.loopback import HOST, PATH, listen_for_redirect
 from orchestrator.logins.metadata import AuthorizationServer, discover_server
@@ -124,7 +124,7 @@ def run_login(world: World, visit: Visit, seconds: float = 60.0) -> LoginResult:
             return True
 
         return await log_in(
-            plan, world.fetch, Terminal(lambda line: None, open_page, True, seconds)
+            plan, world.fetch, LoginTerminal(lambda line: None, open_page, True, seconds)
         )
 
     return asyncio.run(scenario())

@@ -18,7 +18,7 @@ import pytest
 from orchestrator.approvals.text import render_approval
 from orchestrator.gateway.brokers import SOURCES
 from orchestrator.logins.exchange import Client
-from orchestrator.logins.flow import LoginResult, Terminal
+from orchestrator.logins.flow import LoginResult, LoginTerminal
 from orchestrator.logins.flow import log_in as run_login
 from orchestrator.logins.plan import LoginOrder, plan_login
 from orchestrator.logins.sources import name_login
@@ -228,7 +228,7 @@ def test_a_terminal_without_a_browser_logs_in_by_a_code(notes: Provider) -> None
     async def scenario() -> LoginResult:
         async with reaching(notes) as live:
             plan = await plan_login(build_order(notes, Client("public-app")), live.send)
-            terminal = Terminal(read_code, lambda url: False, False, clock=VirtualClock())
+            terminal = LoginTerminal(read_code, lambda url: False, False, clock=VirtualClock())
             return await run_login(plan, live.send, terminal)
 
     result = asyncio.run(scenario())
@@ -242,7 +242,7 @@ def test_a_server_that_registers_clients_needs_none_to_be_given(notes: Provider)
         async with reaching(notes) as live:
             plan = await plan_login(build_order(notes, None), live.send)
             assert plan.wanted.resource == notes.api
-            terminal = Terminal(print, lambda url: bool(browse(url, "dave")))
+            terminal = LoginTerminal(print, lambda url: bool(browse(url, "dave")))
             return await run_login(plan, live.send, terminal)
 
     result = asyncio.run(scenario())

@@ -11,10 +11,10 @@ from urllib.parse import parse_qsl, quote_plus
 
 from forge.readers.recorded.address import generalize_paths, split_url
 from forge.readers.recorded.request import (
-    FormField,
     Pair,
     RecordedBody,
     RecordedCredential,
+    RecordedField,
     RecordedRequest,
     RequestRecording,
     find_credentials,
@@ -125,7 +125,7 @@ class _Options:
     urls: list[str] = field(default_factory=list)
     headers: list[Pair] = field(default_factory=list)
     data: list[str] = field(default_factory=list)
-    fields: list[FormField] = field(default_factory=list)
+    fields: list[RecordedField] = field(default_factory=list)
     media_type: str = ""
     file: bool = False
     as_query: bool = False
@@ -148,7 +148,7 @@ class _Options:
             self.credential = self.credential or RecordedCredential("apiKey", "cookie", cookie)
         elif name in ("-F", "--form", "--form-string"):
             key, _, content = value.partition("=")
-            self.fields.append(FormField(key, content, content[:1] in ("@", "<")))
+            self.fields.append(RecordedField(key, content, content[:1] in ("@", "<")))
         elif name in ("-T", "--upload-file"):
             self.method, self.file = self.method or "PUT", True
         else:
@@ -294,5 +294,5 @@ def _build_body(options: _Options) -> RecordedBody | None:
         return RecordedBody("application/json", text)
     pairs = _split_pairs(options.data)
     return RecordedBody(
-        "application/x-www-form-urlencoded", fields=tuple(FormField(k, v) for k, v in pairs)
+        "application/x-www-form-urlencoded", fields=tuple(RecordedField(k, v) for k, v in pairs)
     )

@@ -16,10 +16,10 @@ from urllib.parse import parse_qsl
 
 from forge.readers.recorded.address import generalize_paths, split_url
 from forge.readers.recorded.request import (
-    FormField,
     Pair,
     RecordedAnswer,
     RecordedBody,
+    RecordedField,
     RecordedRequest,
     RequestRecording,
     find_credentials,
@@ -171,12 +171,12 @@ def _read_body(given: Any) -> RecordedBody | None:
     text = str(given.get("text") or "")
     params = given.get("params")
     fields = tuple(
-        FormField(str(item["name"]), "", "fileName" in item)
+        RecordedField(str(item["name"]), "", "fileName" in item)
         for item in (params if isinstance(params, list) else ())
         if isinstance(item, dict) and item.get("name")
     )
     if not fields and media_type == "application/x-www-form-urlencoded":
-        fields = tuple(FormField(name) for name, _ in parse_qsl(text, keep_blank_values=True))
+        fields = tuple(RecordedField(name) for name, _ in parse_qsl(text, keep_blank_values=True))
     if not text and not fields:
         return None
     if not media_type and text.lstrip()[:1] in ("{", "["):

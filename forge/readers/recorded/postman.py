@@ -9,11 +9,11 @@ from typing import Any
 
 from forge.readers.recorded.address import split_url
 from forge.readers.recorded.request import (
-    FormField,
     Pair,
     RecordedAnswer,
     RecordedBody,
     RecordedCredential,
+    RecordedField,
     RecordedRequest,
     RequestRecording,
     find_credential,
@@ -255,12 +255,12 @@ def _read_body(body: Any, headers: tuple[Pair, ...]) -> tuple[RecordedBody | Non
             else (None, "")
         )
     if mode == "urlencoded":
-        fields = tuple(FormField(k, v) for k, v in _read_pairs(body.get(mode), every=True))
+        fields = tuple(RecordedField(k, v) for k, v in _read_pairs(body.get(mode), every=True))
         return RecordedBody("application/x-www-form-urlencoded", fields=fields), ""
     if mode == "formdata":
         given = body.get(mode)
         fields = tuple(
-            FormField(str(f["key"]), _to_text(f.get("value")), f.get("type") == "file")
+            RecordedField(str(f["key"]), _to_text(f.get("value")), f.get("type") == "file")
             for f in (given if isinstance(given, list) else ())
             if isinstance(f, dict) and f.get("key")
         )

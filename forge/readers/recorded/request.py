@@ -25,7 +25,7 @@ class RecordedCredential:
 
 
 @dataclass(frozen=True)
-class FormField:
+class RecordedField:
     """One field of a form. A file has no value."""
 
     name: str
@@ -39,7 +39,7 @@ class RecordedBody:
 
     media_type: str
     text: str = field(default="", repr=False)
-    fields: tuple[FormField, ...] = ()
+    fields: tuple[RecordedField, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What `toolwright serve` runs, over stdio or streamable HTTP."""
+"""The process of `toolwright serve`, over stdio or streamable HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the code on disk is still what a process was started with."""
+"""A check that the code on disk is still the one that a process was started with."""
 
 from __future__ import annotations
 

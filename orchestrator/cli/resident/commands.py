@@ -33,7 +33,7 @@ class Printed:
     status: int
 
 
-class _Stream(io.TextIOBase):
+class _TerminalStream(io.TextIOBase):
     """A stream of the command's terminal, which keeps what is written."""
 
     def __init__(
@@ -71,8 +71,8 @@ def run_command(request: Request, make_call: MakeCall) -> Printed:
 
 
 def _build_screen(terminal: Terminal, parts: list[tuple[str, str]]) -> Screen:
-    out = _Stream("out", parts, terminal.is_out_terminal, terminal.out_encoding)
-    err = _Stream("err", parts, terminal.is_err_terminal, terminal.err_encoding)
+    out = _TerminalStream("out", parts, terminal.is_out_terminal, terminal.out_encoding)
+    err = _TerminalStream("err", parts, terminal.is_err_terminal, terminal.err_encoding)
     return Screen(_build_console(out, terminal), _build_console(err, terminal))
 
 

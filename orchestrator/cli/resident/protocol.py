@@ -97,7 +97,7 @@ class Terminal(NamedTuple):
     variables: Mapping[str, str]
 
 
-class Caller(NamedTuple):
+class ExecutionContext(NamedTuple):
     """What has to be the same at both ends: which code runs with which Python in which namespaces,
     and the variables that settings, engines and servers are chosen by.
     """
@@ -112,7 +112,7 @@ class Request(NamedTuple):
     """A command to answer: its words without `toolwright`."""
 
     words: tuple[str, ...]
-    caller: Caller
+    caller: ExecutionContext
     terminal: Terminal
 
 
@@ -145,9 +145,9 @@ def find_home(environment: Mapping[str, str]) -> str:
     )
 
 
-def describe_caller(environment: Mapping[str, str]) -> Caller:
+def describe_caller(environment: Mapping[str, str]) -> ExecutionContext:
     """This process. Raises OSError where the system does not tell its namespaces."""
-    return Caller(
+    return ExecutionContext(
         os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)),
         f"{sys.prefix} {sys.version}",
         tuple(os.readlink(f"/proc/self/ns/{kind}") for kind in ("mnt", "net", "pid")),
@@ -229,7 +229,7 @@ def read_request(content: bytes) -> Request:
         words, caller, terminal = value["words"], value["caller"], value["terminal"]
         return Request(
             _read_texts(words),
-            Caller(
+            ExecutionContext(
                 _read_text(caller["code"]),
                 _read_text(caller["python"]),
                 _read_texts(caller["namespaces"]),

@@ -1,4 +1,4 @@
-"""What a tool takes, for a person whose call it did not take: its arguments and an example."""
+"""A tool's arguments and an example, for a person whose call it refused."""
 
 from __future__ import annotations
 

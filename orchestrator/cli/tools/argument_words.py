@@ -65,7 +65,7 @@ def read_words(words: Sequence[str], schema: Mapping[str, Any], usage: str) -> d
         for key, given in by_key.items():
             path, wanted = _find_place(key, key, schema, schema)
             _put(found, path, _read_given(given, _Wanted(wanted, schema)), key)
-    except _Unreadable as problem:
+    except _WordUnreadable as problem:
         raise click.UsageError(f"{problem} For example: {usage}") from problem
     return found
 
@@ -87,7 +87,7 @@ def list_keys(schema: Mapping[str, Any]) -> list[str]:
     return found
 
 
-class _Unreadable(Exception):
+class _WordUnreadable(Exception):
     """A word that is not read, and what to type instead."""
 
 
@@ -189,7 +189,7 @@ def _find_place(
             return (name,), declared[name]
     free = _find_free(wanted, declared)
     if free is None:
-        raise _Unreadable(_render_unknown(whole, root))
+        raise _WordUnreadable(_render_unknown(whole, root))
     return tuple(key.split(".")), {} if "." in key else free
 
 
@@ -234,7 +234,7 @@ def _read_given(given: Sequence[_Word], wanted: _Wanted) -> Any:
     if len(given) == 1:
         return _read_word(given[0], wanted)
     if wanted.types and "array" not in wanted.types:
-        raise _Unreadable(f"{given[0].key} takes one value and is given {len(given)}.")
+        raise _WordUnreadable(f"{given[0].key} takes one value and is given {len(given)}.")
     return [_read_word(each, wanted.item) for each in given]
 
 
@@ -253,7 +253,7 @@ def _parse_json(word: _Word) -> Any:
     try:
         return exactjson.loads(content)
     except (ValueError, RecursionError) as error:
-        raise _Unreadable(f"what {word.key}:= gives is not JSON: {error}.") from error
+        raise _WordUnreadable(f"what {word.key}:= gives is not JSON: {error}.") from error
 
 
 def _read_text(word: _Word, text: str, wanted: _Wanted) -> Any:
@@ -267,23 +267,23 @@ def _read_text(word: _Word, text: str, wanted: _Wanted) -> Any:
         value = text
     if not isinstance(value, str) and wanted.takes(value):
         if is_text:
-            raise _Unreadable(_render_readings(word, text))
+            raise _WordUnreadable(_render_readings(word, text))
         return value
     if is_text:
         return text
     if "array" in wanted.types:
         return [_read_item(word, text, wanted.item)]
     kinds = " or ".join(_SPELLED.get(kind, kind) for kind in sorted(wanted.types))
-    raise _Unreadable(f"{word.key} takes {kinds}, not {text[:SHOWN]!r}.")
+    raise _WordUnreadable(f"{word.key} takes {kinds}, not {text[:SHOWN]!r}.")
 
 
 def _read_item(word: _Word, text: str, wanted: _Wanted) -> Any:
     """A text as the one value of a list."""
     try:
         return _read_text(word, text, wanted)
-    except _Unreadable as problem:
+    except _WordUnreadable as problem:
         each = f"For a list repeat {word.key}=VALUE for each of its values."
-        raise _Unreadable(f"{problem} {each}") from problem
+        raise _WordUnreadable(f"{problem} {each}") from problem
 
 
 def _render_readings(word: _Word, text: str) -> str:
@@ -306,12 +306,12 @@ def _load_file(word: _Word) -> bytes:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         text = shlex.quote(f"{word.key}=@{word.text}")
-        raise _Unreadable(
+        raise _WordUnreadable(
             f"{word.file} cannot be read: {error.strerror}. If {word.text[:SHOWN]!r} is meant as a "
             f"text, write {text}."
         ) from error
     if len(content) > MAX_FILE_BYTES:
-        raise _Unreadable(f"{word.file} is larger than {MAX_FILE_BYTES >> 20} MB.")
+        raise _WordUnreadable(f"{word.file} is larger than {MAX_FILE_BYTES >> 20} MB.")
     return content
 
 
@@ -328,7 +328,9 @@ def _read_file(word: _Word, wanted: _Wanted) -> Any:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise _Unreadable(f"{word.file} is no text in UTF-8, which {word.key} takes.") from error
+        raise _WordUnreadable(
+            f"{word.file} is no text in UTF-8, which {word.key} takes."
+        ) from error
     return _read_text(word, text, wanted)
 
 
@@ -337,9 +339,9 @@ def _put(found: dict[str, Any], path: tuple[str, ...], value: Any, key: str) -> 
     for name in path[:-1]:
         found = found.setdefault(name, {})
         if not isinstance(found, dict):
-            raise _Unreadable(f"{key} is inside {name}, which is given as a whole beside it.")
+            raise _WordUnreadable(f"{key} is inside {name}, which is given as a whole beside it.")
     if path[-1] in found:
-        raise _Unreadable(f"{key} is given as a whole and in parts.")
+        raise _WordUnreadable(f"{key} is given as a whole and in parts.")
     found[path[-1]] = value
 
 

@@ -1,4 +1,4 @@
-"""What waits for a person: writes and jobs; the rules they made; what was decided."""
+"""Writes and jobs that wait for a person; the rules that people made; what was decided."""
 
 from __future__ import annotations
 

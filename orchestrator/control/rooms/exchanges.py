@@ -1,4 +1,4 @@
-"""What a call exchanged with the API: each request in a line with its end, and both whole."""
+"""A call's exchanges with the API: each request in a line with its end, and both whole."""
 
 from __future__ import annotations
 

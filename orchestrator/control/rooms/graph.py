@@ -87,7 +87,7 @@ class VersionLane:
 
 
 @dataclass(frozen=True)
-class Lineage:
+class VersionLanes:
     """The lanes as a drawing and as a list; None where every server is in its first version."""
 
     drawing: LaneDrawing | None
@@ -178,7 +178,7 @@ def _link_server(name: str) -> ServerLink:
     return ServerLink(cut_text(name), build_address("servers", name))
 
 
-def view_lineage(store: Store) -> Lineage:
+def view_lineage(store: Store) -> VersionLanes:
     """The versions of each server that has more than one, or that was made from another's."""
     lines = store.servers.find_lineage()
     versions: dict[str, list[LineageEntry]] = {}
@@ -191,10 +191,10 @@ def view_lineage(store: Store) -> Lineage:
     }
     kept = dict([*shown.items()][:MAX_SERVERS])
     if not kept:
-        return Lineage(None, ())
+        return VersionLanes(None, ())
     stops = {name: [*map(_build_stop, own)] for name, own in kept.items()}
     drawing = draw_lanes(stops, "Versions of servers and what they were made from")
-    return Lineage(drawing, tuple(_build_lane(name, own) for name, own in kept.items()))
+    return VersionLanes(drawing, tuple(_build_lane(name, own) for name, own in kept.items()))
 
 
 def _is_foreign(line: LineageEntry) -> bool:

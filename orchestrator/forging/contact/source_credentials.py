@@ -1,4 +1,4 @@
-"""Whether the credentials changed that people registered for an address."""
+"""A check for changes of the credentials that people registered for an address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could be forged for a task from the directory of public APIs, for who asked for a tool."""
+"""Services of the directory of public APIs that could be forged for a task."""
 
 from __future__ import annotations
 

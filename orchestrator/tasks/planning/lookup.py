@@ -20,7 +20,7 @@ from orchestrator.tasks.planning.binding import (
     list_result_fields,
     to_singular,
 )
-from orchestrator.tasks.reading.parameters import Parameter, list_parameters
+from orchestrator.tasks.reading.parameters import ToolParameter, list_parameters
 from orchestrator.tasks.reading.values import Value, ValueKind, scan_values
 from orchestrator.tasks.routing import words as w
 from orchestrator.tasks.routing.naming import NEUTRAL, find_answer_schema, list_identifiers
@@ -140,7 +140,7 @@ def find_lookup(
     return found[0] if len(found) == 1 and noun else None
 
 
-def _is_identity(wanted: Parameter) -> bool:
+def _is_identity(wanted: ToolParameter) -> bool:
     if len(wanted.pointer) != 1 or not wanted.required or wanted.enum or wanted.items is not None:
         return False
     if wanted.words in _NAMES or wanted.is_choosing or wanted.is_boolean:
@@ -149,7 +149,7 @@ def _is_identity(wanted: Parameter) -> bool:
     return bool(wanted.words) and (in_path or wanted.words[-1] in _IDENTIFYING)
 
 
-def _find_noun(wanted: Parameter, target: ToolDefinition) -> tuple[str, ...]:
+def _find_noun(wanted: ToolParameter, target: ToolDefinition) -> tuple[str, ...]:
     """What the argument identifies: `zone` for `zone_id`, else what its tool is about."""
     if len(wanted.words) > 1 and wanted.words[-1] in _IDENTIFYING:
         return tuple(map(to_singular, wanted.words[:-1]))
@@ -165,7 +165,9 @@ def _to_noun(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(to_singular(word) for word in words if word not in _SAYING_LITTLE)
 
 
-def _match_list(tool: ToolDefinition, wanted: Parameter, noun: tuple[str, ...]) -> Lookup | None:
+def _match_list(
+    tool: ToolDefinition, wanted: ToolParameter, noun: tuple[str, ...]
+) -> Lookup | None:
     fields = [
         each
         for each in list_result_fields(find_answer_schema(tool))

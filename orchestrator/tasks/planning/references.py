@@ -36,7 +36,7 @@ ReferenceCode = Literal[
 
 
 @dataclass(frozen=True)
-class ReferenceProblem:
+class StepReferenceProblem:
     """What is wrong with a reference. `where` is a JSON pointer into the arguments, `step` and
     `path` are the reference's own.
     """
@@ -48,7 +48,7 @@ class ReferenceProblem:
 
 
 @dataclass(frozen=True)
-class Reference:
+class StepReference:
     """A reference and where it stands in the arguments, as a JSON pointer."""
 
     where: str
@@ -63,14 +63,14 @@ class Resolution:
     """
 
     arguments: Mapping[str, Any]
-    problems: tuple[ReferenceProblem, ...] = ()
+    problems: tuple[StepReferenceProblem, ...] = ()
     steps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def find_references(arguments: Mapping[str, Any]) -> tuple[Reference, ...]:
+def find_references(arguments: Mapping[str, Any]) -> tuple[StepReference, ...]:
     """The references in arguments, in their order; malformed ones are left out."""
     return tuple(
-        Reference(where, value[REF], value.get(PATH, "$"))
+        StepReference(where, value[REF], value.get(PATH, "$"))
         for where, value in _iterate_references(arguments)
         if _check_form(where, value) is None
     )
@@ -78,23 +78,25 @@ def find_references(arguments: Mapping[str, Any]) -> tuple[Reference, ...]:
 
 def check_references(
     arguments: Mapping[str, Any], steps: frozenset[str]
-) -> tuple[ReferenceProblem, ...]:
+) -> tuple[StepReferenceProblem, ...]:
     """What is wrong with the references of arguments, before there are results. `steps` are those
     whose results there will be.
     """
-    problems: list[ReferenceProblem] = []
+    problems: list[StepReferenceProblem] = []
     count = 0
     try:
         for where, value in _iterate_references(arguments):
             count += 1
             problem = _check_form(where, value)
             if problem is None and value[REF] not in steps:
-                problem = ReferenceProblem(where, "unknown_step", value[REF], value.get(PATH, "$"))
+                problem = StepReferenceProblem(
+                    where, "unknown_step", value[REF], value.get(PATH, "$")
+                )
             problems += [problem] if problem is not None else []
             if count > MAX_REFERENCES:
-                return (*problems, ReferenceProblem(where, "too_many"))
+                return (*problems, StepReferenceProblem(where, "too_many"))
     except _TooDeep as error:
-        problems.append(ReferenceProblem(error.where, "too_deep"))
+        problems.append(StepReferenceProblem(error.where, "too_deep"))
     return tuple(problems)
 
 
@@ -114,7 +116,7 @@ def resolve_references(
     made = _Resolver(results, input_schema or {})
     resolved = {name: made.replace(value, (name,)) for name, value in arguments.items()}
     if not made.problems and len(exactjson.dumps(resolved)) > MAX_BYTES:
-        made.problems.append(ReferenceProblem("", "too_large"))
+        made.problems.append(StepReferenceProblem("", "too_large"))
     if made.problems:
         return Resolution(arguments, tuple(made.problems))
     return Resolution(resolved, steps={k: tuple(v) for k, v in made.steps.items()})
@@ -129,11 +131,11 @@ def expand_each(arguments: Mapping[str, Any], results: Mapping[str, Any]) -> tup
     if len(several) != 1:
         where = several[1].where if several else ""
         code: ReferenceCode = "too_many" if several else "no_value"
-        return (Resolution(arguments, (ReferenceProblem(where, code),)),)
+        return (Resolution(arguments, (StepReferenceProblem(where, code),)),)
     (one,) = several
     values = select_values(one.path, results[one.step], MAX_VALUES)
     if len(values) > MAX_EACH:
-        problem = ReferenceProblem(one.where, "too_many", one.step, one.path)
+        problem = StepReferenceProblem(one.where, "too_many", one.step, one.path)
         return (Resolution(arguments, (problem,)),)
     found = []
     for value in values:
@@ -173,14 +175,14 @@ def _iterate_references(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Map
     raise _TooDeep("")
 
 
-def _check_form(where: str, value: Mapping[str, Any]) -> ReferenceProblem | None:
+def _check_form(where: str, value: Mapping[str, Any]) -> StepReferenceProblem | None:
     step, path = value[REF], value.get(PATH, "$")
     if not isinstance(step, str) or not isinstance(path, str) or value.keys() - {REF, PATH}:
-        return ReferenceProblem(where, "malformed")
+        return StepReferenceProblem(where, "malformed")
     parsed = parse_path(path)
     if not isinstance(parsed, str):
         return None
-    return ReferenceProblem(where, parsed, step[:80], path[:300])
+    return StepReferenceProblem(where, parsed, step[:80], path[:300])
 
 
 class _Resolver:
@@ -193,7 +195,7 @@ class _Resolver:
         fixed: Mapping[str, Any] | None = None,
     ) -> None:
         self._results, self._schema, self._fixed = results, schema, fixed or {}
-        self.problems: list[ReferenceProblem] = []
+        self.problems: list[StepReferenceProblem] = []
         self.steps: dict[str, list[str]] = {}
 
     def replace(self, value: Any, place: tuple[str | int, ...]) -> Any:
@@ -229,7 +231,7 @@ class _Resolver:
         return None
 
     def _refuse(self, where: str, code: ReferenceCode, step: str, path: str) -> None:
-        self.problems.append(ReferenceProblem(where, code, step, path))
+        self.problems.append(StepReferenceProblem(where, code, step, path))
 
     def _takes_list(self, place: tuple[str | int, ...]) -> bool:
         """Whether a list may stand at a place, as far as the schema says."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestrator.tasks.model import ValueOrigin
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value
-from orchestrator.tasks.reading.parameters import Parameter
+from orchestrator.tasks.reading.parameters import ToolParameter
 from orchestrator.tasks.reading.values import Value
 
 MAX_MENTIONS = 30
@@ -33,7 +33,7 @@ class Assignment:
     def __init__(
         self,
         task: str,
-        parameters: Sequence[Parameter],
+        parameters: Sequence[ToolParameter],
         values: Sequence[Value],
         given: Mapping[str, Any],
         things: Set[str] = frozenset(),
@@ -58,7 +58,7 @@ class Assignment:
         } | {value.start for value in values}
         self._ends = {value.end: at for at, value in enumerate(values)}
 
-    def list_open(self) -> list[Parameter]:
+    def list_open(self) -> list[ToolParameter]:
         """The parameters that want a value."""
         return [p for p in self.parameters if p.pointer not in self.done | self.ambiguous]
 
@@ -68,7 +68,7 @@ class Assignment:
 
     def assign(
         self,
-        parameter: Parameter,
+        parameter: ToolParameter,
         value: Any,
         evidence: str,
         used: Iterable[int] = (),
@@ -91,7 +91,7 @@ class Assignment:
         found = islice(re.finditer(rf"\b{label}\b", self.lower), MAX_MENTIONS)
         return [each for each in found if each.start() not in self._covered]
 
-    def fit_free(self, at: int | None, parameter: Parameter) -> Any:
+    def fit_free(self, at: int | None, parameter: ToolParameter) -> Any:
         if at is None or at in self.used:
             return NOTHING
         return fit_value(self.values[at], parameter, is_named=True)

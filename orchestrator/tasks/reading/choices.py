@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.tasks.reading.parameters import Parameter
+from orchestrator.tasks.reading.parameters import ToolParameter
 from orchestrator.tasks.reading.units import SYNONYMS
 from orchestrator.tasks.routing import words as w
 from registry.search.words import STOP_WORDS, split_words, stem_word
@@ -90,7 +90,7 @@ def _list_choosing(words: list[str]) -> list[str]:
 
 
 def find_choice(
-    said: TaskWords, parameter: Parameter, *, many: bool = False
+    said: TaskWords, parameter: ToolParameter, *, many: bool = False
 ) -> tuple[Any, str] | None:
     """The one value of an enumeration that the task has words for, with those words; with `many`
     all of them, as a list.
@@ -114,7 +114,7 @@ def find_choice(
     return next(iter(kept.values())) if len(kept) == 1 else None
 
 
-def _find_quoted(task: str, parameter: Parameter) -> tuple[Any, str] | None:
+def _find_quoted(task: str, parameter: ToolParameter) -> tuple[Any, str] | None:
     found = [
         (value, f'"{value}"')
         for value in parameter.enum
@@ -136,7 +136,7 @@ def is_likely(value: Any, evidence: str) -> bool:
     return evidence in _STATES.get(str(value).lower(), frozenset())
 
 
-def find_state(said: TaskWords, parameter: Parameter) -> tuple[bool, str] | None:
+def find_state(said: TaskWords, parameter: ToolParameter) -> tuple[bool, str] | None:
     """Yes or no for a flag that is a state, by another word for it or for its opposite: `empty` and
     `taken` for `free`; None where the task has neither, or both.
     """

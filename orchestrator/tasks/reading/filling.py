@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.tasks.model import ValueOrigin
 from orchestrator.tasks.reading.assignment import Assignment
-from orchestrator.tasks.reading.parameters import Parameter
+from orchestrator.tasks.reading.parameters import ToolParameter
 from sandbox.schemas.validator import get_checker
 
 
@@ -32,7 +32,7 @@ def fill_in(
 
 
 def _list_others(
-    parameter: Parameter, memory: Mapping[str, Any], defaults: Mapping[str, Any]
+    parameter: ToolParameter, memory: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> Iterator[tuple[Any, ValueOrigin]]:
     name, schema = parameter.name, parameter.schema
     if name in defaults:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.tasks.reading.parameters import Parameter
+from orchestrator.tasks.reading.parameters import ToolParameter
 from orchestrator.tasks.reading.units import COUNTRIES, LANGUAGES, convert_number
 from orchestrator.tasks.reading.values import Value
 
@@ -36,7 +36,7 @@ _ACCEPTED: dict[str, frozenset[str]] = {
 }
 
 
-def fit_value(value: Value, parameter: Parameter, *, is_named: bool) -> Any:
+def fit_value(value: Value, parameter: ToolParameter, *, is_named: bool) -> Any:
     """The value as the parameter takes it, or `NOTHING`. A value that the task names the parameter
     with may be of any kind that the type allows.
     """
@@ -56,13 +56,13 @@ def fit_value(value: Value, parameter: Parameter, *, is_named: bool) -> Any:
     return NOTHING
 
 
-def _fit_listed(value: Value, parameter: Parameter) -> Any:
+def _fit_listed(value: Value, parameter: ToolParameter) -> Any:
     said = str(value.value).lower()
     found = [each for each in parameter.enum if str(each).lower() == said]
     return found[0] if len(found) == 1 else NOTHING
 
 
-def _fit_number(value: Value, parameter: Parameter, is_named: bool) -> Any:
+def _fit_number(value: Value, parameter: ToolParameter, is_named: bool) -> Any:
     if value.kind != "number":
         return NOTHING
     if value.currency and not is_named and not _MONEY & {*parameter.words}:
@@ -85,7 +85,7 @@ def _fit_number(value: Value, parameter: Parameter, is_named: bool) -> Any:
     return number
 
 
-def _fit_text(value: Value, parameter: Parameter, is_named: bool) -> Any:
+def _fit_text(value: Value, parameter: ToolParameter, is_named: bool) -> Any:
     kind = parameter.kind
     if kind == "currency" and value.kind == "number" and value.currency not in ("", "?"):
         return NOTHING
@@ -112,19 +112,19 @@ def _fit_text(value: Value, parameter: Parameter, is_named: bool) -> Any:
     return value.value
 
 
-def _wants_country_code(parameter: Parameter) -> bool:
+def _wants_country_code(parameter: ToolParameter) -> bool:
     short = parameter.schema.get("maxLength") == 2 or "ISO" in parameter.description
     return "country" in parameter.words and bool(short)
 
 
-def _wants_seconds(value: Value, parameter: Parameter) -> bool:
+def _wants_seconds(value: Value, parameter: ToolParameter) -> bool:
     """Whether a time of day is given with its seconds: where the task says them or the schema has a
     format, which is RFC 3339's.
     """
     return value.text.count(":") > 1 or "format" in parameter.schema
 
 
-def is_confident(value: Value, parameter: Parameter) -> bool:
+def is_confident(value: Value, parameter: ToolParameter) -> bool:
     """Whether a value goes into a parameter because of its kind alone: the parameter asks for just
     this kind.
     """

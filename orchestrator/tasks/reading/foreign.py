@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Set
 
-from registry.search.languages import FUNCTION_WORDS, Reading
+from registry.search.languages import FUNCTION_WORDS, TaskTranslation
 from registry.search.words import read_foreign, stem_word
 
 _WORD = re.compile(
@@ -79,7 +79,9 @@ def write_plainly(task: str, known: Set[str]) -> str:
     return _WORD.sub(write, task)
 
 
-def _write_word(found: re.Match[str], reading: Reading, language: str, known: Set[str]) -> str:
+def _write_word(
+    found: re.Match[str], reading: TaskTranslation, language: str, known: Set[str]
+) -> str:
     edges = _EDGES.match(found[0])
     assert edges is not None
     word = edges["word"]
@@ -94,7 +96,9 @@ def _write_word(found: re.Match[str], reading: Reading, language: str, known: Se
     return before + joint.join(parts) + edges["end"]
 
 
-def _write_part(lower: str, word: str, reading: Reading, language: str, known: Set[str]) -> str:
+def _write_part(
+    lower: str, word: str, reading: TaskTranslation, language: str, known: Set[str]
+) -> str:
     if lower in PLAIN_WORDS[language]:
         return PLAIN_WORDS[language][lower]
     if lower in SILENT[language]:

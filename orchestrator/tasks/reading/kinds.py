@@ -15,7 +15,7 @@ from orchestrator.tasks.reading.choices import (
     is_likely,
 )
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
-from orchestrator.tasks.reading.parameters import Parameter
+from orchestrator.tasks.reading.parameters import ToolParameter
 from orchestrator.tasks.reading.units import UNITS, Unit
 from orchestrator.tasks.reading.values import Value
 from orchestrator.tasks.routing import words as w
@@ -63,7 +63,7 @@ def read_directions(state: Assignment) -> None:
                 state.assign(parameter, fitted, value.text, [at])
 
 
-def _has_direction(parameter: Parameter, names: Set[str], state: Assignment) -> bool:
+def _has_direction(parameter: ToolParameter, names: Set[str], state: Assignment) -> bool:
     """Whether a parameter's name says a direction.
 
     A stay lasts from its arrival to its departure, and a trip leads from its departure to its
@@ -99,7 +99,7 @@ def read_conversion(state: Assignment) -> None:
         state.assign(made[0], target, wanted[0].name)
 
 
-def _find_unit(parameter: Parameter, unit: Unit | None) -> str | None:
+def _find_unit(parameter: ToolParameter, unit: Unit | None) -> str | None:
     found = [v for v in parameter.enum if isinstance(v, str) and UNITS.get(v.lower()) == unit]
     return found[0] if len(found) == 1 and unit is not None else None
 
@@ -222,7 +222,7 @@ def read_by_kind(state: Assignment) -> None:
                     _doubt_filter(state, parameter, value)
 
 
-def _doubt_filter(state: Assignment, parameter: Parameter, value: Value) -> None:
+def _doubt_filter(state: Assignment, parameter: ToolParameter, value: Value) -> None:
     """`tickets from Ada` may mean another person than their `owner`; `books by Ada` means their
     author, and `depots in Gent` those of the city.
     """
@@ -233,7 +233,7 @@ def _doubt_filter(state: Assignment, parameter: Parameter, value: Value) -> None
         state.doubtful.append(parameter.name)
 
 
-def _counts_things(state: Assignment, value: Value, parameter: Parameter) -> bool:
+def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
     """Whether a number is one of things that are not the parameter's: `show me 3 tickets`, but not
     `when was batch 17 brewed` for a "batch number", nor `when is invoice 771 due` for a tool that
     gets an invoice.
@@ -253,7 +253,9 @@ def _counts_things(state: Assignment, value: Value, parameter: Parameter) -> boo
     return not known
 
 
-def _is_only_taker(state: Assignment, parameter: Parameter, value: Value, confident: bool) -> bool:
+def _is_only_taker(
+    state: Assignment, parameter: ToolParameter, value: Value, confident: bool
+) -> bool:
     takers = [
         p
         for p in state.list_open()
@@ -269,7 +271,7 @@ def _is_only_taker(state: Assignment, parameter: Parameter, value: Value, confid
     return len(exact) == 1 and exact[0].pointer == parameter.pointer
 
 
-def _goes_by_kind(value: Value, parameter: Parameter, confident: bool) -> bool:
+def _goes_by_kind(value: Value, parameter: ToolParameter, confident: bool) -> bool:
     """Whether a value may go into a parameter that the task does not name."""
     if value.kind == "number":
         if parameter.is_counting:

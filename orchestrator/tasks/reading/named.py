@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.tasks.reading.assignment import LINK, Assignment
 from orchestrator.tasks.reading.choices import TaskWords, find_choice
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
-from orchestrator.tasks.reading.parameters import Parameter
+from orchestrator.tasks.reading.parameters import ToolParameter
 
 _EXPLICIT = re.compile(
     r"\s*(?:=|:)\s*(?P<a>[\w.@+-]{1,100})|\s+(?:named|called)\s+(?P<b>[\w.@+-]{1,100})"
@@ -62,7 +62,7 @@ def read_named(state: Assignment) -> None:
             state.ambiguous.add(parameter.pointer)
 
 
-def _find_named(state: Assignment, parameter: Parameter) -> Iterator[tuple[int, int, Any, str]]:
+def _find_named(state: Assignment, parameter: ToolParameter) -> Iterator[tuple[int, int, Any, str]]:
     """(words of the label, number of the value, value, evidence) of each mention."""
     for label, size in list_labels(parameter):
         for found in state.find_mentions(f"{label}s?"):
@@ -131,7 +131,7 @@ def read_lists(state: Assignment) -> None:
 
 
 def _find_listed(
-    state: Assignment, parameter: Parameter, items: Parameter
+    state: Assignment, parameter: ToolParameter, items: ToolParameter
 ) -> list[tuple[int, Any]]:
     """Values in a row behind the list's name, or all of the kind where no other parameter takes
     that kind.
@@ -155,7 +155,7 @@ def _find_listed(
     ]
 
 
-def _follow_row(state: Assignment, end: int, items: Parameter) -> list[tuple[int, Any]]:
+def _follow_row(state: Assignment, end: int, items: ToolParameter) -> list[tuple[int, Any]]:
     row: list[tuple[int, Any]] = []
     link = LINK.match(state.task, end)
     place = link.end() if link else end
@@ -192,7 +192,7 @@ def read_word_lists(state: Assignment) -> None:
             state.assign(parameter, words, found[0].group().strip(), covered)
 
 
-def list_labels(parameter: Parameter) -> list[tuple[str, int]]:
+def list_labels(parameter: ToolParameter) -> list[tuple[str, int]]:
     """The ways to name a parameter, as patterns, with how many words each has: `berth id`,
     `berth`; `name` of `body.name`.
     """

@@ -71,7 +71,7 @@ _UNIT_IN_TEXT = re.compile(r"(?:\bin\s+|\()([A-Za-z°%/]{1,14})\b")
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ToolParameter:
     """One place for a value: an argument, or a field of an argument that is an object.
 
     `kind` is the kind of value that its format or name asks for, "" where they do not say. `items`
@@ -87,7 +87,7 @@ class Parameter:
     kind: str
     unit: Unit | None
     is_choosing: bool
-    items: Parameter | None = None
+    items: ToolParameter | None = None
 
     @property
     def name(self) -> str:
@@ -121,9 +121,9 @@ class Parameter:
         return (self.schema["const"],) if "const" in self.schema else ()
 
 
-def list_parameters(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
+def list_parameters(schema: Mapping[str, Any]) -> tuple[ToolParameter, ...]:
     """The parameters of an input schema, required ones first, at most 200 down to four levels."""
-    found: list[Parameter] = []
+    found: list[ToolParameter] = []
     for each in _walk(schema, schema, (), True):
         found.append(each)
         if len(found) >= MAX_PARAMETERS:
@@ -133,7 +133,7 @@ def list_parameters(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
 
 def _walk(
     schema: Mapping[str, Any], root: Mapping[str, Any], above: tuple[str, ...], needed: bool
-) -> Iterator[Parameter]:
+) -> Iterator[ToolParameter]:
     properties = schema.get("properties")
     required = schema.get("required")
     named = required if isinstance(required, list) else []
@@ -155,7 +155,7 @@ def _build(
     root: Mapping[str, Any],
     required: bool,
     depth: int = 0,
-) -> Parameter:
+) -> ToolParameter:
     words = tuple(split_words(pointer[-1]))
     description = str(schema.get("description", ""))[:MAX_DESCRIPTION]
     types = declared_types(schema)
@@ -166,7 +166,7 @@ def _build(
     items = resolve_schema(schema.get("items", {}), root) if is_list else None
     place, sent = get_place(schema)
     choosing = is_choosing_name(pointer[-1]) or (bool(place) and is_choosing_name(sent))
-    return Parameter(
+    return ToolParameter(
         pointer=pointer,
         words=words,
         description=description,

@@ -82,7 +82,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Decision:
+class RoutingDecision:
     """What is done, and the codes of why not more. `server` is the one that `adapt` extends;
     `strategy` is the run's.
     """
@@ -102,7 +102,7 @@ def decide(
     *,
     margin: float,
     same_api: str = "",
-) -> Decision:
+) -> RoutingDecision:
     """What becomes of a step. `candidate` is the route's first match, `reading` its arguments,
     `same_api` the registered server of the API that the task names, "" where it names none.
     """
@@ -119,14 +119,14 @@ def decide(
         *_object_to_api(candidate, same_api),
     )
     if not reasons:
-        return Decision("act")
+        return RoutingDecision("act")
     if same_api and "below_confirm" in reasons and intent.certain:
-        return Decision("adapt", ("same_api", *reasons), same_api, "adapt")
+        return RoutingDecision("adapt", ("same_api", *reasons), same_api, "adapt")
     unclear = _UNCLEAR & {*reasons}
     if candidate.is_named and reading.evidence and reading.is_complete:
         # The words say its whole name and a value of its own: that is worth one plain question.
         unclear -= {"below_confirm"}
-    return Decision("choose" if unclear else "confirm", reasons)
+    return RoutingDecision("choose" if unclear else "confirm", reasons)
 
 
 _UNCLEAR: frozenset[Reason] = frozenset(
@@ -239,37 +239,37 @@ def _object_to_api(candidate: Candidate, same_api: str) -> Iterator[Reason]:
 
 def _decide_nothing(
     route: Route, candidate: Candidate | None, intent: TaskIntent, bands: DecisionBands
-) -> Decision:
+) -> RoutingDecision:
     """Words that ask for nothing: what fits them well is shown, and nothing is done."""
     reason: Reason = "advice" if intent.kind == "advice" else "remark"
     near = candidate is not None and route.matches and route.probability >= bands.confirm
-    return Decision("choose" if near else "answer", (reason,))
+    return RoutingDecision("choose" if near else "answer", (reason,))
 
 
 def _decide_creation(
     route: Route, candidate: Candidate | None, bands: DecisionBands, same_api: str
-) -> Decision:
+) -> RoutingDecision:
     """A tool is to be made: of an API that has a server by extending that, so that there is no
     twin.
     """
     if same_api:
-        return Decision("adapt", ("creation", "same_api"), same_api, "adapt")
+        return RoutingDecision("adapt", ("creation", "same_api"), same_api, "adapt")
     near = candidate is not None and candidate.extensible and candidate.state in _EXTENDED
     if candidate is not None and near and route.matches and route.probability >= bands.adapt:
-        return Decision("adapt", ("creation", "near_match"), candidate.server, "adapt")
-    return Decision("forge", ("creation",), "", "forced")
+        return RoutingDecision("adapt", ("creation", "near_match"), candidate.server, "adapt")
+    return RoutingDecision("forge", ("creation",), "", "forced")
 
 
 _EXTENDED: tuple[EntryState, ...] = ("active", "experimental")
 
 
-def _decide_missing(reason: Reason, intent: TaskIntent, same_api: str) -> Decision:
+def _decide_missing(reason: Reason, intent: TaskIntent, same_api: str) -> RoutingDecision:
     """Nothing fits: a server is extended or made, once it is certain that it is wanted."""
     if intent.reason == "deictic":
         # Words that only point at something say nothing that a server could be made for.
-        return Decision("answer", ("deictic", reason))
+        return RoutingDecision("answer", ("deictic", reason))
     if not intent.certain:
-        return Decision("choose", ("uncertain_intent", reason))
+        return RoutingDecision("choose", ("uncertain_intent", reason))
     if same_api:
-        return Decision("adapt", ("same_api", reason), same_api, "adapt")
-    return Decision("forge", (reason,))
+        return RoutingDecision("adapt", ("same_api", reason), same_api, "adapt")
+    return RoutingDecision("forge", (reason,))

@@ -1,4 +1,4 @@
-"""What the nodes of one run share: its job, the parts of the process, and how they ask."""
+"""The context that the nodes of one run share: its job, the parts of the process, its questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run came to, as its job keeps it: plain JSON values that say in `state` what came.
+"""The outcome of a run, as its job keeps it: plain JSON values that say in `state` what came.
 
 The states are those of `orchestrator.tasks.results`, `asking` (a question is open), `answered` (the
 steps that words asked for are done) and `escalated` (a person has to look into it).

@@ -24,7 +24,7 @@ from orchestrator.tasks.results import (
     build_nothing,
     build_unknown_tool,
 )
-from orchestrator.tasks.routing.decision import Decision
+from orchestrator.tasks.routing.decision import RoutingDecision
 from orchestrator.tasks.run import questions
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.flow import find_foreign_values, holds_reference
@@ -52,7 +52,7 @@ from orchestrator.tasks.run.thinking import (
     strip_addresses,
 )
 from orchestrator.tasks.run.workflows import MAX_RUNS, find_known_plan
-from registry.sessions.memory import Exchange
+from registry.sessions.memory import SessionCall
 
 CANDIDATES = 5
 MADE_CANDIDATES = 20
@@ -182,7 +182,7 @@ class Preparing:
 
     def _remember(
         self, state: RunState, decided: StepDecision
-    ) -> tuple[StepDecision, Exchange | None]:
+    ) -> tuple[StepDecision, SessionCall | None]:
         """The decision; to show a call of what the words mean by an earlier answer of the session
         where they would not choose a tool by themselves, or that answer's own call once more.
         """
@@ -199,7 +199,7 @@ class Preparing:
         tool = repeated.tool if repeated else tool
         if not tool:
             return decided, None
-        shown = replace(decided, decision=Decision("confirm", ("memory_value",)), tool=tool)
+        shown = replace(decided, decision=RoutingDecision("confirm", ("memory_value",)), tool=tool)
         return shown, repeated
 
     async def _may_choose(self, reasons: Sequence[str]) -> bool:

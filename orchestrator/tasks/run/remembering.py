@@ -18,7 +18,7 @@ from orchestrator.tasks.run.state import get_server
 from orchestrator.tasks.run.taking import recall_arguments
 from registry.errors import RegistryError
 from registry.search.words import VERBS, split_words, stem_word
-from registry.sessions.memory import Exchange, SessionMemory
+from registry.sessions.memory import SessionCall, SessionMemory
 from sandbox.bundle.model import ToolDefinition
 from sandbox.errors import BundleInvalid
 from sandbox.schemas.validator import get_checker
@@ -52,7 +52,7 @@ def find_remembered_tool(
     return (own or found)[0] if len(own or found) == 1 else ""
 
 
-def find_repeated_call(roster: Catalog, memory: SessionMemory, task: str) -> Exchange | None:
+def find_repeated_call(roster: Catalog, memory: SessionMemory, task: str) -> SessionCall | None:
     """The read that words ask for once more (`that data again`, `show it`): they mention the whole
     of its answer and say nothing else; None where they do not.
     """

@@ -1,4 +1,4 @@
-"""Who thinks for a run: rules over the task's words, or the configured endpoint."""
+"""The thinkers of a run: rules over the task's words, or the configured endpoint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from orchestrator.tasks.planning.split import find_order
 from orchestrator.tasks.reading.foreign import write_plainly
 from orchestrator.tasks.reading.parameters import list_parameters
 from orchestrator.tasks.reading.read import read_arguments
-from orchestrator.tasks.routing.decision import Candidate, Decision, Reason, decide
+from orchestrator.tasks.routing.decision import Candidate, Reason, RoutingDecision, decide
 from orchestrator.tasks.routing.intent import classify_task, is_english
 from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
 from orchestrator.tasks.routing.naming import (
@@ -88,7 +88,7 @@ class StepDecision:
     call, and an id that the task says by a name may be looked up unasked.
     """
 
-    decision: Decision
+    decision: RoutingDecision
     tool: str
     candidates: tuple[Mapping[str, Any], ...]
     reading: Reading
@@ -154,7 +154,7 @@ def decide_step(
     if decision.kind in ("choose", "forge", "adapt") and made:
         # What was made for the step is taken or chosen from; nothing is made for it again.
         clear = reading.is_complete and route.margin >= parts.bands.margin
-        decision = Decision("confirm" if clear else "choose", decision.reasons)
+        decision = RoutingDecision("confirm" if clear else "choose", decision.reasons)
     named = decision.kind in ("act", "confirm") and first is not None
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
     looks_up = named and {*decision.reasons} <= _WRITING

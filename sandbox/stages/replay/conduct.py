@@ -1,4 +1,4 @@
-"""What the exchanges of a good case say of a tool, held against what the tool says of itself."""
+"""The exchanges of a good case, compared with what the tool says of itself."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.frontends.flat import FlatServer, ServerCard
+from orchestrator.frontends.flat import FlatServer, ServerInfo
 from orchestrator.frontends.greeting import MODERN
 from orchestrator.frontends.protocol import (
     Answer,
@@ -19,7 +19,7 @@ from orchestrator.frontends.protocol import (
 )
 from sandbox.wire.notifications import LogMessage, ProgressNotice
 
-CARD = ServerCard("pets", "3", "Pets", "Pets of a shop.")
+CARD = ServerInfo("pets", "3", "Pets", "Pets of a shop.")
 TOOLS = ({"name": "list_pets", "inputSchema": {"type": "object"}},)
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,

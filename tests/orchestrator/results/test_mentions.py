@@ -11,21 +11,21 @@ from orchestrator.results.keeper import ANSWER_BYTES
 from orchestrator.results.mentions import MAX_MENTIONS, resolve_mentions
 from orchestrator.results.session import describe_session
 from orchestrator.results.shape import measure_json
-from registry.sessions.memory import Exchange, SessionApproval, SessionMemory, SessionRun
+from registry.sessions.memory import SessionApproval, SessionCall, SessionMemory, SessionRun
 
 ZONES = [{"id": 11, "name": "a.example"}, {"id": 22, "name": "b.example"}, {"id": 33, "name": "c"}]
 BOAT = {"id": 7, "name": "Swift", "owner": {"name": "Ann"}}
 
 
-def exchange(call: str, tool: str, value: Any, **more: Any) -> Exchange:
-    return Exchange(call, tool, 100.0, value=value, **more)
+def exchange(call: str, tool: str, value: Any, **more: Any) -> SessionCall:
+    return SessionCall(call, tool, 100.0, value=value, **more)
 
 
 LISTED = exchange("c1", "dns.list_zones", {"status": 200, "body": {"zones": ZONES}}, handle="r1")
 SHOWN = exchange("c2", "harbour.get_boat", {"status": 200, "body": BOAT})
 
 
-def meant(task: str, *exchanges: Exchange) -> list[tuple[str, Any, str, str]]:
+def meant(task: str, *exchanges: SessionCall) -> list[tuple[str, Any, str, str]]:
     found = resolve_mentions(task, SessionMemory(exchanges))
     assert all(each.origin == "memory" for each in found)
     return [(each.words, each.value, each.path, each.handle) for each in found]

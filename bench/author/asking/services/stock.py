@@ -1,4 +1,4 @@
-"""What is in stock, of an API with pages."""
+"""A stock list, of an API with pages."""
 
 from typing import Any
 

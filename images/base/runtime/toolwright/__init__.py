@@ -1,4 +1,4 @@
-"""What a forged server's code stands on. docs/runtime-protocol.md, section 4, is its reference."""
+"""The library of a forged server's code. docs/runtime-protocol.md, section 4, is its reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came back over HTTP, decoded."""
+"""Answers that came over HTTP, decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool shows beside JSON values: text as it is, images, audio, documents.
+"""Content that a tool gives beside JSON values: text as it is, images, audio, documents.
 
 https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
 """

@@ -1,4 +1,4 @@
-"""What plain tests use of pytest: `mark.parametrize` and `raises`, with pytest's ids.
+"""The part of pytest that plain tests use: `mark.parametrize` and `raises`, with pytest's ids.
 
 https://docs.pytest.org/en/stable/reference/reference.html
 """

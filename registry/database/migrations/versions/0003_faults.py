@@ -1,4 +1,4 @@
-"""What a server itself decided of its last calls, and up to where its own cases were tried."""
+"""Columns for what a server decided of its last calls, and up to where its cases were tried."""
 
 from __future__ import annotations
 

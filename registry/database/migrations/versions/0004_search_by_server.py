@@ -1,4 +1,4 @@
-"""What search keeps of tools, in a row for each server."""
+"""The search's index of tools, in a row for each server."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.results.paths import MAX_PATH, is_singular
 from orchestrator.tasks.planning.references import (
     MAX_EACH,
-    Reference,
+    StepReference,
     expand_each,
     find_references,
     resolve_references,
@@ -154,8 +154,8 @@ def test_what_a_result_says_is_no_reference() -> None:
 def test_references_are_found_where_they_stand() -> None:
     arguments = {"a": 1, "b": [ref("s1", "$.x"), {"c": ref("s2")}]}
     assert find_references(arguments) == (
-        Reference("/b/0", "s1", "$.x"),
-        Reference("/b/1/c", "s2", "$"),
+        StepReference("/b/0", "s1", "$.x"),
+        StepReference("/b/1/c", "s2", "$"),
     )
     assert is_singular("$.a[0]['b']")
     assert not is_singular("$.a[*]")

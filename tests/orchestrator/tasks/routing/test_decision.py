@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.settings import DecisionBands
 from orchestrator.tasks.model import Reading
-from orchestrator.tasks.routing.decision import Candidate, Decision, decide
+from orchestrator.tasks.routing.decision import Candidate, RoutingDecision, decide
 from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.routing.kinds import TaskIntent
 from registry.models import Route, ToolMatch
@@ -34,20 +34,20 @@ def decided(
     intent: TaskIntent = COMMAND,
     margin: float = 0.5,
     same_api: str = "",
-) -> Decision:
+) -> RoutingDecision:
     return decide(route, candidate, reading, intent, BANDS, margin=margin, same_api=same_api)
 
 
 def test_a_sure_read_of_a_proven_server_is_made() -> None:
-    assert decided() == Decision("act")
-    assert decided(candidate=replace(GOOD, level="trusted")) == Decision("act")
+    assert decided() == RoutingDecision("act")
+    assert decided(candidate=replace(GOOD, level="trusted")) == RoutingDecision("act")
     own = replace(GOOD, level="probationary", made_by_run=True)
-    assert decided(candidate=own) == Decision("act")
+    assert decided(candidate=own) == RoutingDecision("act")
 
 
 def test_a_tool_whose_whole_name_is_said_may_be_called_at_a_lower_probability() -> None:
     named, likely = replace(GOOD, is_named=True), replace(SURE, probability=0.5)
-    assert decided(likely, named) == Decision("act")
+    assert decided(likely, named) == RoutingDecision("act")
     assert decided(likely).kind == "confirm"
     assert decided(replace(SURE, probability=0.39), named).kind == "choose"
     assert decided(likely, replace(named, unnamed=("free",))).kind == "confirm"
@@ -57,13 +57,13 @@ def test_a_tool_whose_whole_name_is_said_may_be_called_at_a_lower_probability() 
 def test_a_whole_name_with_values_of_its_own_and_nothing_else_is_enough() -> None:
     named, doubtful = replace(GOOD, is_named=True), replace(SURE, probability=0.2)
     said = replace(FULL, evidence={"free": "free"})
-    assert decided(doubtful, named, said) == Decision("act")
+    assert decided(doubtful, named, said) == RoutingDecision("act")
     assert decided(doubtful, named, FULL).reasons == ("below_confirm",)
     assert decided(replace(doubtful, probability=0.05), named, said).kind == "forge"
     left = decided(doubtful, named, replace(said, unused=("Bergen",)))
-    assert left == Decision("confirm", ("below_confirm", "unused_values"))
+    assert left == RoutingDecision("confirm", ("below_confirm", "unused_values"))
     perhaps = decided(doubtful, named, replace(said, doubtful=("free",)))
-    assert perhaps == Decision("confirm", ("below_confirm", "doubtful_value"))
+    assert perhaps == RoutingDecision("confirm", ("below_confirm", "doubtful_value"))
     assert decided(replace(doubtful, vetoes=("another verb",)), named, said).kind == "choose"
     assert decided(doubtful, replace(named, unnamed=("gold",)), said).kind != "act"
     assert decided(doubtful, named, said, margin=0.0).kind == "choose"
@@ -76,18 +76,18 @@ def test_words_that_only_point_at_something_make_no_server(task: str) -> None:
     intent = classify_task(task)
     assert (intent.reason, intent.certain) == ("deictic", False)
     nothing = decided(replace(SURE, matches=()), None, intent=intent)
-    assert nothing == Decision("answer", ("deictic", "no_candidate"))
+    assert nothing == RoutingDecision("answer", ("deictic", "no_candidate"))
     assert decided(replace(SURE, probability=0.01), intent=intent).kind == "answer"
 
 
 def test_words_without_a_verb_act_only_where_they_say_a_whole_call() -> None:
     terse = TaskIntent("command", "terse", False, None)
     named, read = replace(GOOD, is_named=True), replace(FULL, evidence={"free": "free"})
-    assert decided(candidate=named, reading=read, intent=terse) == Decision("act")
+    assert decided(candidate=named, reading=read, intent=terse) == RoutingDecision("act")
     assert decided(candidate=named, intent=terse).reasons == ("uncertain_intent",)
     assert decided(reading=read, intent=terse).reasons == ("uncertain_intent",)
     listing = TaskIntent("command", "listing", False, "read")
-    assert decided(candidate=named, intent=listing) == Decision("act")
+    assert decided(candidate=named, intent=listing) == RoutingDecision("act")
     assert decided(intent=listing).reasons == ("uncertain_intent",)
     unsure = replace(terse, reason="figurative")
     assert decided(candidate=named, reading=read, intent=unsure).reasons == ("uncertain_intent",)
@@ -161,40 +161,44 @@ def test_doubts_do_not_cancel_each_other(
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"route": replace(SURE, matches=())}, Decision("forge", ("no_candidate",))),
-        ({"candidate": None}, Decision("forge", ("no_candidate",))),
-        ({"route": replace(SURE, probability=0.099)}, Decision("forge", ("below_forge",))),
-        ({"route": replace(SURE, probability=nan)}, Decision("forge", ("below_forge",))),
+        ({"route": replace(SURE, matches=())}, RoutingDecision("forge", ("no_candidate",))),
+        ({"candidate": None}, RoutingDecision("forge", ("no_candidate",))),
+        ({"route": replace(SURE, probability=0.099)}, RoutingDecision("forge", ("below_forge",))),
+        ({"route": replace(SURE, probability=nan)}, RoutingDecision("forge", ("below_forge",))),
         (
             {"route": replace(SURE, probability=0.05), "same_api": "powerdns"},
-            Decision("adapt", ("same_api", "below_forge"), "powerdns", "adapt"),
+            RoutingDecision("adapt", ("same_api", "below_forge"), "powerdns", "adapt"),
         ),
         (
             {"candidate": None, "intent": replace(COMMAND, certain=False)},
-            Decision("choose", ("uncertain_intent", "no_candidate")),
+            RoutingDecision("choose", ("uncertain_intent", "no_candidate")),
         ),
         (
             {"candidate": None, "same_api": "x", "intent": replace(COMMAND, certain=False)},
-            Decision("choose", ("uncertain_intent", "no_candidate")),
+            RoutingDecision("choose", ("uncertain_intent", "no_candidate")),
         ),
         ({"intent": MAKING, "route": replace(SURE, probability=0.2)},
-         Decision("forge", ("creation",), "", "forced")),
-        ({"intent": MAKING}, Decision("adapt", ("creation", "near_match"), "harbour", "adapt")),
+         RoutingDecision("forge", ("creation",), "", "forced")),
+        ({"intent": MAKING},
+         RoutingDecision("adapt", ("creation", "near_match"), "harbour", "adapt")),
         ({"intent": MAKING, "candidate": replace(GOOD, third_party=True, extensible=False)},
-         Decision("forge", ("creation",), "", "forced")),
+         RoutingDecision("forge", ("creation",), "", "forced")),
         ({"intent": MAKING, "candidate": replace(GOOD, state="archived")},
-         Decision("forge", ("creation",), "", "forced")),
+         RoutingDecision("forge", ("creation",), "", "forced")),
         ({"intent": MAKING, "candidate": None, "same_api": "powerdns"},
-         Decision("adapt", ("creation", "same_api"), "powerdns", "adapt")),
-        ({"intent": ADVICE}, Decision("choose", ("advice",))),
-        ({"intent": REMARK}, Decision("choose", ("remark",))),
+         RoutingDecision("adapt", ("creation", "same_api"), "powerdns", "adapt")),
+        ({"intent": ADVICE}, RoutingDecision("choose", ("advice",))),
+        ({"intent": REMARK}, RoutingDecision("choose", ("remark",))),
         ({"intent": REMARK, "route": replace(SURE, probability=0.3)},
-         Decision("answer", ("remark",))),
-        ({"intent": ADVICE, "candidate": None}, Decision("answer", ("advice",))),
-        ({"intent": ADVICE, "candidate": None, "same_api": "x"}, Decision("answer", ("advice",))),
+         RoutingDecision("answer", ("remark",))),
+        ({"intent": ADVICE, "candidate": None}, RoutingDecision("answer", ("advice",))),
+        ({"intent": ADVICE, "candidate": None, "same_api": "x"},
+         RoutingDecision("answer", ("advice",))),
     ],
 )  # fmt: skip
-def test_what_is_done_where_nothing_is_called(changed: dict[str, Any], expected: Decision) -> None:
+def test_what_is_done_where_nothing_is_called(
+    changed: dict[str, Any], expected: RoutingDecision
+) -> None:
     assert decided(**changed) == expected
 
 
