@@ -17,17 +17,17 @@ from forge.directory.service import load_directory
 from orchestrator.calling import CallParts
 from orchestrator.context import Context
 from orchestrator.forging.authors.authors import Authors
-from orchestrator.forging.briefing import Briefing
 from orchestrator.forging.contact.services import DirectorySettings, ServiceFinder
-from orchestrator.forging.declared_api import DeclaredApis
 from orchestrator.forging.descriptions import Descriptions
 from orchestrator.forging.documentation import Documentation
-from orchestrator.forging.drafting import DraftJobRunner
+from orchestrator.forging.drafts.briefing import Briefing
+from orchestrator.forging.drafts.declared_api import DeclaredApis
+from orchestrator.forging.drafts.drafting import DraftJobRunner
+from orchestrator.forging.drafts.proving import DraftProver
+from orchestrator.forging.drafts.review import Review
+from orchestrator.forging.drafts.rounds import AuthorLoop
 from orchestrator.forging.forge import Forge
 from orchestrator.forging.order import Report
-from orchestrator.forging.proving import DraftProver
-from orchestrator.forging.review import Review
-from orchestrator.forging.rounds import AuthorLoop
 from orchestrator.forging.secret_scan import SecretScan
 from orchestrator.gateway.brokers import SOURCES
 from orchestrator.healing.awaited import AwaitedRepairs

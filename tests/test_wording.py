@@ -24,11 +24,11 @@ from orchestrator.approvals.grants import Grants
 from orchestrator.approvals.needs import allow_needs, engine_need, is_allowable, is_met, suite_need
 from orchestrator.errors import ModelNotAsked
 from orchestrator.forging.authors.choice import AuthorChoice, AuthorOptions, choose_author
-from orchestrator.forging.compose import add_earlier_cases, compose_draft
-from orchestrator.forging.draft_checks import check_tests
+from orchestrator.forging.drafts.checks import check_tests
+from orchestrator.forging.drafts.compose import add_earlier_cases, compose_draft
+from orchestrator.forging.drafts.proposal import Proposal
+from orchestrator.forging.drafts.rounds import find_progress, is_admissible, select_shown
 from orchestrator.forging.order import ForgeOrder, ForgeStep
-from orchestrator.forging.proposal import Proposal
-from orchestrator.forging.rounds import find_progress, is_admissible, select_shown
 from orchestrator.settings import load_settings
 from registry import needs
 from registry.health.causes import Cause, find_cause

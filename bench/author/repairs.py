@@ -15,9 +15,9 @@ from forge.drafts.diagnosis import Diagnosis, diagnose_proof
 from forge.drafts.draft import Draft
 from forge.drafts.prompts import build_repair_request
 from forge.errors import AuthorFailed
-from orchestrator.forging.compose import add_earlier_cases, compose_draft
+from orchestrator.forging.drafts.compose import add_earlier_cases, compose_draft
+from orchestrator.forging.drafts.rounds import render_diagnosis, select_shown
 from orchestrator.forging.order import MAX_REPAIRS
-from orchestrator.forging.rounds import render_diagnosis, select_shown
 from registry.models import DraftRow
 from sandbox.bundle.report import Proof
 from sandbox.schemas.validator import SchemaViolation

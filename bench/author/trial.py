@@ -12,7 +12,7 @@ from forge.drafts.assemble import Purpose, build_bundle
 from forge.drafts.draft import Draft, parse_draft
 from forge.drafts.literals import find_unasked_literals
 from forge.errors import AuthorFailed
-from orchestrator.forging.review import review_bundle
+from orchestrator.forging.drafts.review import review_bundle
 from sandbox.broker.broker import Broker
 from sandbox.broker.cassette import Cassette
 from sandbox.bundle.model import Bundle

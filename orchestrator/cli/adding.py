@@ -8,7 +8,7 @@ from forge.text import render_count
 from orchestrator.cli.registering import open_registering
 from orchestrator.cli.terminal import print_table, print_text
 from orchestrator.errors import OrchestratorError
-from orchestrator.forging.thirdparty import AddedServer, Addition, Additions
+from orchestrator.forging.thirdparty.registration import AddedServer, Addition, Additions
 from orchestrator.settings import Settings
 from registry.secrets.signing import Signer
 from sandbox.bundle.offer import Offer

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import AddFailed, SecretHandedIn
-from orchestrator.forging.thirdparty_source import ScriptSource, Source, list_words
+from orchestrator.forging.thirdparty.source import ScriptSource, Source, list_words
 from registry.errors import KeyUnusable, VaultDamaged
 from registry.secrets.vault import Vault, list_own_secrets
 from sandbox.plain_secrets import (

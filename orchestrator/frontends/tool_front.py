@@ -14,7 +14,7 @@ from orchestrator.app import App
 from orchestrator.approvals.settling import settle_run
 from orchestrator.calls import Call, Done, Reply, split_tool_name
 from orchestrator.errors import TOLD_ERRORS, UnknownTool
-from orchestrator.forging.compose import DECLINE
+from orchestrator.forging.drafts.compose import DECLINE
 from orchestrator.forging.order import FileAccess
 from orchestrator.frontends.overview import build_overview
 from orchestrator.frontends.tools import TOOLS

@@ -10,7 +10,7 @@ from typing import Any
 from forge.drafts.named import find_missing_tools
 from orchestrator.errors import DraftWanted, EngineWanted, ProseFound, SourceMissing
 from orchestrator.forging.documentation import Documentation, load_derived, parse_claims
-from orchestrator.forging.drafting import DraftJobRunner
+from orchestrator.forging.drafts.drafting import DraftJobRunner
 from orchestrator.forging.forge import Forge
 from orchestrator.forging.order import NO_SOURCE, ForgeOrder, ForgeResult, Report
 from registry.jobs.pending import read_pending

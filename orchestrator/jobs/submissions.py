@@ -10,11 +10,11 @@ from typing import Any
 from forge.drafts.pages import Kind
 from forge.text import sanitize_line
 from orchestrator.errors import ForgeDeclined, OrchestratorError
-from orchestrator.forging.compose import CONTENT, DECLINE, MAX_REASON
 from orchestrator.forging.documentation import awaits_document
-from orchestrator.forging.drafting import DraftJobRunner
+from orchestrator.forging.drafts.compose import CONTENT, DECLINE, MAX_REASON
+from orchestrator.forging.drafts.drafting import DraftJobRunner
+from orchestrator.forging.drafts.rounds import is_admissible
 from orchestrator.forging.order import NO_SOURCE, NO_TOOL, extract_order
-from orchestrator.forging.rounds import is_admissible
 from orchestrator.jobs.runner import JobRunner
 from registry.errors import DraftRefused
 from registry.jobs.drafts import awaits_draft

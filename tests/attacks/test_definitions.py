@@ -12,7 +12,7 @@ import pytest
 from forge.compiler.compile import compile_document
 from forge.readers.document import parse_document
 from orchestrator.cli.terminal import print_json, print_text
-from orchestrator.forging.thirdparty import RULES as LISTED_RULES
+from orchestrator.forging.thirdparty.registration import RULES as LISTED_RULES
 from orchestrator.frontends.protocol import clean_result, flatten_tool
 from sandbox.bundle.model import Bundle, Provenance, ToolDefinition, read_bundle
 from sandbox.sanitize import clean_json, clean_text

@@ -14,7 +14,7 @@ from forge.drafts.brief import EXAMPLE
 from orchestrator.errors import AddFailed
 from orchestrator.forging.edits import EditWatcher
 from orchestrator.forging.secret_scan import OF_THE_VAULT, SecretScan, check_source
-from orchestrator.forging.thirdparty_source import ScriptSource, parse_command
+from orchestrator.forging.thirdparty.source import ScriptSource, parse_command
 from registry.secrets.vault import FileVault, Secret
 from registry.servers.bundles import Bundles
 from registry.store import Store

@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.cli.clients.clients import CLIENTS, SERVER, Machine, read_entries
 from orchestrator.errors import OrchestratorError
-from orchestrator.forging.thirdparty_source import parse_command
+from orchestrator.forging.thirdparty.source import parse_command
 from sandbox.bundle.permissions import parse_permission
 
 MAX_SERVERS = 200

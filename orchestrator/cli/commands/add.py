@@ -17,8 +17,8 @@ from orchestrator.cli.terminal import (
     report_errors,
     run_coroutine,
 )
-from orchestrator.forging.thirdparty import AddedServer, Addition
-from orchestrator.forging.thirdparty_source import ImageSource, ProgramSource, Source, parse_command
+from orchestrator.forging.thirdparty.registration import AddedServer, Addition
+from orchestrator.forging.thirdparty.source import ImageSource, ProgramSource, Source, parse_command
 from orchestrator.settings import load_settings
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.offer import Offer

@@ -36,8 +36,8 @@ from orchestrator.cli.terminal import (
     tell_beside,
 )
 from orchestrator.errors import OrchestratorError
-from orchestrator.forging.thirdparty import Addition
-from orchestrator.forging.thirdparty_source import parse_command
+from orchestrator.forging.thirdparty.registration import Addition
+from orchestrator.forging.thirdparty.source import parse_command
 from orchestrator.settings import Settings, load_settings
 from registry.errors import RowNotFound
 from registry.secrets.signing import Signer

@@ -11,7 +11,7 @@ from orchestrator.approvals.signing_key import sign_audit
 from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import json_option, print_json, print_text, report_errors
 from orchestrator.errors import OrchestratorError
-from orchestrator.forging.thirdparty import remove_built_image
+from orchestrator.forging.thirdparty.registration import remove_built_image
 from orchestrator.frontends.instructions import keep_changed_instructions
 from orchestrator.settings import load_settings
 from registry.approvals.grants import GrantTable

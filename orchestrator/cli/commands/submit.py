@@ -24,8 +24,8 @@ from orchestrator.cli.terminal import (
     run_coroutine,
 )
 from orchestrator.errors import OrchestratorError
-from orchestrator.forging.compose import CONTENT, DECLINE
 from orchestrator.forging.documentation import awaits_document
+from orchestrator.forging.drafts.compose import CONTENT, DECLINE
 from orchestrator.settings import Settings, load_settings
 from registry.models import Job
 from sandbox.sanitize import clean_text

@@ -26,7 +26,7 @@ from orchestrator.cli.terminal import (
     tell_beside,
 )
 from orchestrator.errors import HomeForeign, HomeInUse, OrchestratorError
-from orchestrator.forging.thirdparty import remove_built_image
+from orchestrator.forging.thirdparty.registration import remove_built_image
 from orchestrator.processes.control_client import stop_control
 from orchestrator.processes.liveness import is_alive
 from orchestrator.processes.resident import stop_resident

@@ -15,7 +15,7 @@ from forge.drafts.gains import format_reference
 from forge.text import sanitize_line
 from orchestrator.errors import ForgeFailed
 from orchestrator.forging.authors.choice import WRITERS
-from orchestrator.forging.compose import ParentServer
+from orchestrator.forging.drafts.compose import ParentServer
 from orchestrator.forging.order import NO_SOURCE, ForgeOrder
 from registry.errors import RowNotFound
 from registry.jobs.pending import PendingForge, SimilarTool, read_pending

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.errors import UnknownTool
-from orchestrator.forging.proving import find_tested_problems
+from orchestrator.forging.drafts.proving import find_tested_problems
 from sandbox.bundle.model import ToolDefinition
 
 RATE = ToolDefinition(

@@ -8,7 +8,7 @@ from typing import Any
 
 from forge.drafts.brief import EXAMPLE, EXAMPLE_CODE, EXAMPLE_TESTS
 from forge.drafts.draft import Draft
-from orchestrator.forging.compose import EARLIER, add_earlier_cases, compose_draft
+from orchestrator.forging.drafts.compose import EARLIER, add_earlier_cases, compose_draft
 from registry.models import DraftRow
 from sandbox.bundle.report import CaseCode, CaseResult, StageReport, finding_at
 

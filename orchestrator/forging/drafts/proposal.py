@@ -10,9 +10,9 @@ from forge.drafts.brief import Brief
 from forge.drafts.diagnosis import Diagnosis, diagnose_proof
 from forge.drafts.draft import Draft
 from orchestrator.errors import ForgeFailed
-from orchestrator.forging.compose import EARLIER, ParentServer, read_kept_draft
+from orchestrator.forging.drafts.compose import EARLIER, ParentServer, read_kept_draft
+from orchestrator.forging.drafts.rounds import is_last_draft
 from orchestrator.forging.order import ForgeOrder, Report
-from orchestrator.forging.rounds import is_last_draft
 from registry.models import DraftRow, Job
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import Proof

@@ -25,9 +25,9 @@ from orchestrator.approvals.needs import (
 )
 from orchestrator.errors import ModelNotAsked
 from orchestrator.forging.descriptions import NETWORK, check_hosts, find_unnamed
+from orchestrator.forging.drafts.proposal import Proposal
 from orchestrator.forging.order import ForgeOrder
 from orchestrator.forging.packages import find_unallowed
-from orchestrator.forging.proposal import Proposal
 from registry.models import DraftRow
 from registry.needs import OrderNeed, PermissionNeed, join_needs
 from sandbox.bundle.model import Bundle

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import OrchestratorError
-from orchestrator.forging.thirdparty_source import (
+from orchestrator.forging.thirdparty.source import (
     NpmSource,
     PypiSource,
     ScriptSource,

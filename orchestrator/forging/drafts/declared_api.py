@@ -21,8 +21,8 @@ from forge.readers.document import DocumentProblem
 from forge.readers.page import Page, parse_page
 from orchestrator.errors import ForgeFailed, ProseFound, SourceMissing
 from orchestrator.forging.descriptions import Descriptions
+from orchestrator.forging.drafts.proposal import Proposal
 from orchestrator.forging.order import NO_SOURCE, ForgeOrder, Report
-from orchestrator.forging.proposal import Proposal
 from orchestrator.forging.secret_scan import SecretScan
 from sandbox.bundle.model import Bundle
 

@@ -15,27 +15,27 @@ from forge.drafts.pages import Kind
 from forge.text import render_count
 from orchestrator.approvals.needs import describe_engine_wait, engine_need
 from orchestrator.errors import DraftWanted, ForgeFailed, ForgeWaits, ModelNotAsked
-from orchestrator.forging.briefing import Briefing
-from orchestrator.forging.compose import ParentServer, add_earlier_cases, compose_draft
-from orchestrator.forging.declared_api import DeclaredApis
-from orchestrator.forging.draft_checks import (
+from orchestrator.forging.drafts.briefing import Briefing
+from orchestrator.forging.drafts.checks import (
     check_client_draft,
     check_model_draft,
     check_order,
     check_permissions,
     check_tests,
 )
-from orchestrator.forging.forge import Forge
-from orchestrator.forging.order import ForgeOrder, ForgeResult, ForgeStep, Report
-from orchestrator.forging.proposal import Proposal, read_proposal
-from orchestrator.forging.proving import DraftProof, DraftProver
-from orchestrator.forging.rounds import (
+from orchestrator.forging.drafts.compose import ParentServer, add_earlier_cases, compose_draft
+from orchestrator.forging.drafts.declared_api import DeclaredApis
+from orchestrator.forging.drafts.proposal import Proposal, read_proposal
+from orchestrator.forging.drafts.proving import DraftProof, DraftProver
+from orchestrator.forging.drafts.rounds import (
     AuthorLoop,
     WrittenDraft,
     diagnoses,
     render_diagnosis,
     render_exhausted,
 )
+from orchestrator.forging.forge import Forge
+from orchestrator.forging.order import ForgeOrder, ForgeResult, ForgeStep, Report
 from orchestrator.forging.secret_scan import SecretScan
 from registry.database.canonical import hash_text, to_compact_json
 from registry.errors import DraftRefused

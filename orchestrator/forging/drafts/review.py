@@ -20,9 +20,9 @@ from forge.drafts.review import (
 )
 from forge.errors import AuthorFailed
 from orchestrator.errors import ModelNotAsked
+from orchestrator.forging.drafts.rounds import AuthorLoop
 from orchestrator.forging.order import ForgeOrder, ForgeStep, Report
 from orchestrator.forging.progress import PROGRESS, render_stage
-from orchestrator.forging.rounds import AuthorLoop
 from registry.models import DraftRow, Job
 from sandbox.broker.broker import Broker
 from sandbox.broker.cassette import Cassette

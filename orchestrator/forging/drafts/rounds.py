@@ -30,7 +30,7 @@ from orchestrator.errors import (
 )
 from orchestrator.forging.authors.authors import Authors
 from orchestrator.forging.authors.choice import AuthorChoice, Wanted
-from orchestrator.forging.compose import DECLINE, MAX_REASON
+from orchestrator.forging.drafts.compose import DECLINE, MAX_REASON
 from orchestrator.forging.order import MAX_REPAIRS, ForgeOrder, ForgeStep, Report
 from registry.jobs.drafts import MAX_DRAFTS
 from registry.jobs.jobs import JobTable

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from orchestrator.errors import AddFailed
-from orchestrator.forging.thirdparty_source import (
+from orchestrator.forging.thirdparty.source import (
     CagedSource,
     ImageSource,
     NpmSource,

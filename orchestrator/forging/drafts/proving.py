@@ -13,12 +13,12 @@ from forge.drafts.brief import Brief
 from forge.drafts.gains import list_gains
 from forge.drafts.told_answers import find_told_answers
 from orchestrator.forging.descriptions import check_hosts
-from orchestrator.forging.draft_checks import ASKED_BY_PERSON
+from orchestrator.forging.drafts.checks import ASKED_BY_PERSON
+from orchestrator.forging.drafts.proposal import Proposal
+from orchestrator.forging.drafts.review import Review
 from orchestrator.forging.forge import Forge
 from orchestrator.forging.order import ForgeOrder, ForgeStep
 from orchestrator.forging.packages import lock_packages
-from orchestrator.forging.proposal import Proposal
-from orchestrator.forging.review import Review
 from orchestrator.gateway.composition import (
     Find,
     check_known_answer,

@@ -12,9 +12,9 @@ from typing import Any, cast
 import docker.errors
 import pytest
 
-from orchestrator.forging.thirdparty import Addition, Additions
-from orchestrator.forging.thirdparty_image import PreparedSource
-from orchestrator.forging.thirdparty_source import NpmSource
+from orchestrator.forging.thirdparty.image import PreparedSource
+from orchestrator.forging.thirdparty.registration import Addition, Additions
+from orchestrator.forging.thirdparty.source import NpmSource
 from orchestrator.settings import Settings
 from registry.servers.bundles import Bundles
 from registry.store import Store

@@ -14,13 +14,13 @@ from orchestrator.approvals.granting import add_grant, revoke_permissions
 from orchestrator.approvals.grants import Grants, find_secret_name
 from orchestrator.errors import AddFailed
 from orchestrator.forging.secret_scan import check_source
-from orchestrator.forging.thirdparty_image import (
+from orchestrator.forging.thirdparty.image import (
     PreparedSource,
     Progress,
     prepare_program,
     prepare_source,
 )
-from orchestrator.forging.thirdparty_source import ProgramSource, Source
+from orchestrator.forging.thirdparty.source import ProgramSource, Source
 from orchestrator.gateway.brokers import RESERVED_NAMES, render_reserved
 from orchestrator.gateway.engine import Engine
 from orchestrator.gateway.thirdparty import GrantedEnvironmentProvider

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.forging.briefing import rank_similar
+from orchestrator.forging.drafts.briefing import rank_similar
 from registry.store import Store
 from tests.registry.samples import entry, tool
 
