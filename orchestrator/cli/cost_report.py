@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.cli.terminal import print_json, print_table, print_text
 from orchestrator.settings import Budget
-from orchestrator.views import encode_spent
+from orchestrator.views.records import encode_spent
 from registry.jobs.model_usage import MONTH_SECONDS, ModelUsage, ModelUsageTable
 
 DAY_SECONDS = 86_400.0

@@ -35,7 +35,7 @@ from orchestrator.cli.terminal import (
     read_pin,
 )
 from orchestrator.settings import load_settings
-from orchestrator.views import encode_approval
+from orchestrator.views.records import encode_approval
 from registry.approvals.approvals import ApprovalTable
 from registry.approvals.rules import RuleTable
 from registry.errors import ApprovalDamaged

@@ -11,7 +11,7 @@ from orchestrator.approvals.settling import FOR_CLIENTS
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.next_steps import render_answer_command
 from orchestrator.cli.terminal import FAILED, WAITING, print_json, print_text
-from orchestrator.views import render_task_result
+from orchestrator.views.task_results import render_task_result
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.jobs import awaits_answer
 from registry.jobs.pending import PendingForge, read_pending

@@ -27,7 +27,7 @@ from orchestrator.job_requests import check_request
 from orchestrator.processes.control_client import spawn_command
 from orchestrator.processes.liveness import is_alive
 from orchestrator.settings import Settings
-from orchestrator.views import encode_job
+from orchestrator.views.jobs import encode_job
 from registry.errors import RowNotFound
 from registry.models import ENDED_JOBS, Job, JobKind, generate_id
 from registry.store import Store

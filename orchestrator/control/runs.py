@@ -19,7 +19,7 @@ from orchestrator.control.rooms.jobs import ShownState, describe_standing, show_
 from orchestrator.control.rooms.place import Place, build_address
 from orchestrator.control.texts import ShownText, cut_text
 from orchestrator.control.values import ShownAnswer, show_answer, show_compact
-from orchestrator.views import render_task_result
+from orchestrator.views.task_results import render_task_result
 from registry.errors import RowNotFound
 from registry.jobs.jobs import awaits_answer
 from registry.models import ENDED_JOBS, Job

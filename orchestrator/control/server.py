@@ -26,7 +26,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from orchestrator import views
 from orchestrator.approvals.decide import Decision, decide_with_pin
 from orchestrator.approvals.differences import find_differences
 from orchestrator.approvals.grants import open_grants
@@ -59,6 +58,7 @@ from orchestrator.control.trying import ToolTrial
 from orchestrator.errors import FormInvalid, LoginInAddress, OrchestratorError
 from orchestrator.processes.kill import KillReport, freeze_everything, kill_until_gone
 from orchestrator.settings import Settings
+from orchestrator.views.records import encode_shown_approval
 from registry.audit.heads import HeadSigner
 from registry.errors import RegistryError, RowNotFound
 from registry.models import Approval, Freeze
@@ -387,7 +387,7 @@ class ControlPlane:
         `digest` that a decision names.
         """
         rows = await asyncio.to_thread(self.store.approvals.find)
-        return JSONResponse([views.encode_shown_approval(row) for row in rows])
+        return JSONResponse([encode_shown_approval(row) for row in rows])
 
     async def decide_approval(self, request: Request) -> Response:
         """Decide an approval: `decision` (`approve` or `reject`), `pin`, `reason`, and `digest`,

@@ -17,10 +17,10 @@ from typing import Any
 import mcp.types as types
 from mcp import MCPError
 
-from orchestrator import views
 from orchestrator.approvals.decide import Decision, reject_unsigned
 from orchestrator.approvals.text import render_glance
-from orchestrator.views import Result
+from orchestrator.views.replies import build_pending_result
+from orchestrator.views.results import Result, build_refusal
 from registry.approvals.approvals import ApprovalTable
 from registry.errors import RowNotFound
 from registry.models import Approval
@@ -87,15 +87,15 @@ class Elicitation:
         try:
             approval = self.approvals.get(identity)
         except RowNotFound as error:
-            return views.build_refusal(str(error))
+            return build_refusal(str(error))
         if content.get(KEY) == REJECT and approval.state == "pending":
             decision = Decision(identity, approve=False, pin="", by="client")
             reject_unsigned(self.approvals, decision, time.time())
             approval = self.approvals.get(identity)
         if approval.state != "pending":
             told = f"The request is {approval.state} ({approval.decided_by}). Nothing was sent."
-            return views.build_refusal(told, state=approval.state, approval=identity)
-        return views.build_pending_result(approval, "a person has to approve it")
+            return build_refusal(told, state=approval.state, approval=identity)
+        return build_pending_result(approval, "a person has to approve it")
 
     def _find_waiting(self, result: Result) -> Approval | None:
         value = result.get("structuredContent") or {}

@@ -11,7 +11,7 @@ from mcp.server.lowlevel import Server
 
 from orchestrator.frontends.greeting import EXTENSION, MODERN
 from orchestrator.frontends.tasks import CANCEL, GET, REQUIRED, UNDECLARED, UPDATE, ClientTasks
-from orchestrator.views import Result
+from orchestrator.views.results import Result
 from registry.errors import RowNotFound
 
 

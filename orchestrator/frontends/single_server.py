@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from orchestrator import views
 from orchestrator.app import App, open_app
 from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Reply
@@ -32,6 +31,8 @@ from orchestrator.frontends.tasks import UNDECLARED as REASON
 from orchestrator.processes.control_client import ensure_control
 from orchestrator.processes.termination import cancel_at_sigterm, ignore_sigterm
 from orchestrator.settings import load_settings
+from orchestrator.views.replies import build_reply_result
+from orchestrator.views.results import build_refusal
 from registry.errors import RowNotFound
 from sandbox.bundle.model import Bundle
 from sandbox.offload import run_sized
@@ -135,7 +136,7 @@ async def _call_tool(app: App, call: Call, tasks: ClientTasks | None) -> Result:
         task.cancel()
         raise
     except TOLD_ERRORS as error:
-        return views.build_refusal(clean_text(str(error)))
+        return build_refusal(clean_text(str(error)))
     size = reply.outcome.size if isinstance(reply, Done) else 0
     return await run_sized(size, partial(build_plain_result, reply))
 
@@ -143,9 +144,9 @@ async def _call_tool(app: App, call: Call, tasks: ClientTasks | None) -> Result:
 def build_plain_result(reply: Reply) -> Result:
     """The tool's own result; what was not carried out is an error result that says why."""
     if isinstance(reply, Done):
-        meta = views.build_reply_result(reply)["_meta"]
+        meta = build_reply_result(reply)["_meta"]
         return {**clean_result(reply.outcome.delivered, reply.outcome.failure), "_meta": meta}
-    content = clean_json(views.build_reply_result(reply, has_status=False)["content"])
+    content = clean_json(build_reply_result(reply, has_status=False)["content"])
     return {"isError": True, "content": content}
 
 

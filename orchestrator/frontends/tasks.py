@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator import views
 from orchestrator.app import App
 from orchestrator.approvals.settling import settle_run
 from orchestrator.calls import Reply
 from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.greeting import EXTENSION
-from orchestrator.views import Result
+from orchestrator.views.jobs import build_job_result
+from orchestrator.views.records import encode_call
+from orchestrator.views.replies import build_reply_result
+from orchestrator.views.results import Result, build_answer, build_refusal
 from registry.errors import RegistryError, RowNotFound
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.jobs import awaits_answer
@@ -46,7 +48,7 @@ class ClientTasks:
     def __init__(
         self,
         app: App,
-        told: Callable[[Reply], Mapping[str, Any]] = views.build_reply_result,
+        told: Callable[[Reply], Mapping[str, Any]] = build_reply_result,
         server: str = "",
     ) -> None:
         self._app, self._told, self._server = app, told, server
@@ -108,13 +110,13 @@ class ClientTasks:
         if job.state == "failed":
             return {
                 **_encode_job_state(task, "completed", job),
-                "result": views.build_refusal(job.message),
+                "result": build_refusal(job.message),
             }
         if job.state != "done" and not awaits_draft(job) and not awaits_answer(job):
             return _encode_job_state(task, "working", job)
         return {
             **_encode_job_state(task, "completed", job),
-            "result": clean_json(views.build_job_result(settle_run(job, self._app.store))),
+            "result": clean_json(build_job_result(settle_run(job, self._app.store))),
         }
 
     def _describe_call(self, task: str, identity: str) -> Result:
@@ -123,7 +125,7 @@ class ClientTasks:
             if self._server and invocation.entry != self._server:
                 raise RowNotFound("task", task[:100])
             ended = _encode_state(task, "completed", invocation.started, invocation.started)
-            finished = views.build_answer(views.encode_call(invocation))
+            finished = build_answer(encode_call(invocation))
             return {**ended, "result": clean_json(finished)}
         begun, running = self._calls[identity]
         if not running.done():
@@ -139,7 +141,7 @@ class ClientTasks:
         try:
             return self._told(running.result())
         except (OrchestratorError, RegistryError, SandboxError) as error:
-            return views.build_refusal(str(error))
+            return build_refusal(str(error))
 
 
 def _encode_job_state(task: str, status: str, job: Job) -> Result:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from orchestrator import views
 from orchestrator.app import App
 from orchestrator.approvals.settling import settle_run
 from orchestrator.calls import Call, Done, Reply, split_tool_name
@@ -21,7 +20,11 @@ from orchestrator.frontends.tools import TOOLS
 from orchestrator.results.references import has_references
 from orchestrator.results.session import describe_session
 from orchestrator.results.shape import write_json
-from orchestrator.views import Result
+from orchestrator.views.jobs import build_draft_refusal, build_forge_result, build_job_result
+from orchestrator.views.records import encode_approval, encode_call
+from orchestrator.views.replies import build_reply_result, build_running_result
+from orchestrator.views.results import Result, build_answer, build_refusal
+from orchestrator.views.task_results import build_answer_refusal, list_called_tools
 from registry.errors import RegistryError, RowNotFound
 from registry.jobs.jobs import awaits_answer, is_parked
 from registry.models import ENDED_JOBS, Job, ToolMatch
@@ -113,7 +116,7 @@ class ToolFront:
         job = await self._wait_for_job(str(told["job"]), seconds, _tell_nobody, to_end=True)
         if job.state not in ENDED_JOBS and not is_parked(job):
             return begun
-        result: Result = await asyncio.to_thread(clean_json, views.build_forge_result(job))
+        result: Result = await asyncio.to_thread(clean_json, build_forge_result(job))
         return result
 
     async def answer_plain(
@@ -128,11 +131,11 @@ class ToolFront:
         tool = self._tools[name]
         problem = self._checkers[name].find_problem(arguments)
         if problem:
-            return views.build_refusal(f"{name}: argument {problem.where or '/'}: {problem.reason}")
+            return build_refusal(f"{name}: argument {problem.where or '/'}: {problem.reason}")
         try:
             return await tool(arguments, progress)
         except TOLD_ERRORS as error:
-            return views.build_refusal(str(error))
+            return build_refusal(str(error))
 
     async def _find_tools(self, arguments: Arguments, progress: Tell) -> Result:
         routed = await asyncio.to_thread(
@@ -142,7 +145,7 @@ class ToolFront:
             # When the answer is written: whoever reads it calls no sooner.
             asyncio.get_running_loop().call_soon(self._prepare_call, routed.found[0].match)
         text = "" if routed.found else _NOTHING_FITS
-        return views.build_answer(routed.to_json(), text)
+        return build_answer(routed.to_json(), text)
 
     def _prepare_call(self, match: ToolMatch) -> None:
         with suppress(UnknownTool, BundleInvalid, RegistryError):
@@ -156,7 +159,7 @@ class ToolFront:
         member = self._app.roster.find_server(call.server, call.tool)
         if member.tools[call.tool].access != access:
             other = "call_write" if access == "read" else "call_read"
-            return views.build_refusal(
+            return build_refusal(
                 f"{call.name} {'writes' if access == 'read' else 'only reads'}: use `{other}`."
             )
         if has_references(call.arguments):
@@ -175,12 +178,12 @@ class ToolFront:
             task.cancel()
             raise
         if not task.done():
-            return views.build_running_result(name, identity)
+            return build_running_result(name, identity)
         return await self._give_reply(task.result())
 
     async def _give_reply(self, reply: Reply) -> Result:
         """A call's result; a large one of a session by reference."""
-        result = views.build_reply_result(reply)
+        result = build_reply_result(reply)
         if not isinstance(reply, Done) or not reply.call.session:
             return result
         return await asyncio.to_thread(self._app.results.shorten_reply, reply, result)
@@ -190,7 +193,7 @@ class ToolFront:
         if "run" in arguments:
             return await self._answer_run(arguments, progress)
         if "task" not in arguments:
-            return views.build_refusal("do: give a `task`, or a `run` with its `answer`.")
+            return build_refusal("do: give a `task`, or a `run` with its `answer`.")
         job = self._app.jobs.create_job("do", {**arguments, "files": self._files})
         self._app.jobs.start_queued()
         seconds = self._app.settings.answer_seconds
@@ -210,7 +213,7 @@ class ToolFront:
             )
             if isinstance(taken, tuple):
                 job = await asyncio.to_thread(self._app.store.jobs.get, run)
-                return views.build_answer_refusal(taken, job)
+                return build_answer_refusal(taken, job)
             self._app.jobs.start_queued()
         return await self._follow_job(run, self._app.settings.answer_seconds, progress, to_end=True)
 
@@ -218,7 +221,7 @@ class ToolFront:
         self._app.kill_switch.raise_if_engaged()
         job = self._app.jobs.create_job("forge", {**arguments, "files": self._files})
         self._app.jobs.start_queued()
-        return views.build_answer(
+        return build_answer(
             {"job": job.id, "state": job.state},
             f"Forging. Ask `status` with job={job.id} and wait=25.",
         )
@@ -235,14 +238,14 @@ class ToolFront:
         elif DECLINE in arguments:
             ended = await asyncio.to_thread(submissions.decline_job, identity, arguments)
             if isinstance(ended, tuple):
-                return views.build_draft_refusal(ended)
-            return views.build_job_result(ended)
+                return build_draft_refusal(ended)
+            return build_job_result(ended)
         else:
             taken = await asyncio.to_thread(submissions.submit_draft, identity, arguments)
             if isinstance(taken, tuple):
-                return views.build_draft_refusal(taken)
+                return build_draft_refusal(taken)
         self._app.jobs.start_queued()
-        return views.build_answer(
+        return build_answer(
             {"job": identity, "state": "queued"},
             f"Being proved. Ask `status` with job={identity} and wait=25.",
         )
@@ -254,7 +257,7 @@ class ToolFront:
             brief = await asyncio.to_thread(
                 submissions.render_brief, arguments["job"], arguments["brief"]
             )
-            return views.build_answer({"job": arguments["job"], "brief": brief}, brief)
+            return build_answer({"job": arguments["job"], "brief": brief}, brief)
         if "job" in arguments:
             return await self._follow_job(arguments["job"], wait, progress)
         if "call" in arguments:
@@ -268,9 +271,9 @@ class ToolFront:
                 self._app.store.sessions.load_memory, arguments["session"], time.time()
             )
             session = describe_session(memory)
-            return views.build_answer(session, write_json(session))
+            return build_answer(session, write_json(session))
         told = await asyncio.to_thread(build_overview, self._app)
-        return views.build_answer(told, write_json(told))
+        return build_answer(told, write_json(told))
 
     async def _follow_job(
         self, identity: str, wait: float, progress: Tell, to_end: bool = False
@@ -304,7 +307,7 @@ class ToolFront:
     async def _give_job(self, job: Job) -> Result:
         """A job's result; a large one of a task run by reference."""
         job = await asyncio.to_thread(settle_run, job, self._app.store)
-        result, session = views.build_job_result(job), str(job.request.get("session", ""))
+        result, session = build_job_result(job), str(job.request.get("session", ""))
         if job.kind != "do" or not (job.state == "done" or awaits_answer(job)):
             return result
         told = job.result if isinstance(job.result, Mapping) else {}
@@ -312,7 +315,7 @@ class ToolFront:
             self._app.results.shorten_run,
             session=session,
             job=job.id,
-            tools=views.list_called_tools(told),
+            tools=list_called_tools(told),
             answered=told.get("state") in ("called", "answered"),
         )
         return await asyncio.to_thread(shorten, result)
@@ -325,7 +328,7 @@ class ToolFront:
             arguments.get("path", "$"),
             arguments.get("offset", 0),
         )
-        return views.build_answer(shown, write_json(shown))
+        return build_answer(shown, write_json(shown))
 
     async def _show_call(self, identity: str, wait: float) -> Result:
         running = self._app.dispatch.running.get(identity)
@@ -333,11 +336,11 @@ class ToolFront:
             # One that has just ended may not be on disk yet.
             await self._app.dispatch.ledger.wait_written()
             ended = await asyncio.to_thread(self._app.store.calls.get, identity)
-            return views.build_answer(views.encode_call(ended))
+            return build_answer(encode_call(ended))
         call, task = running
         done, _ = await asyncio.wait({task}, timeout=wait)
         if not done:
-            return views.build_running_result(call.name, identity)
+            return build_running_result(call.name, identity)
         return await self._give_reply(task.result())
 
     async def _show_approval(self, identity: str, wait: float) -> Result:
@@ -346,7 +349,7 @@ class ToolFront:
             approval = await asyncio.to_thread(self._app.store.approvals.get, identity)
             if approval.state not in ("pending", "approved", "claimed", "sending"):
                 break
-        return views.build_answer(views.encode_approval(approval))
+        return build_answer(encode_approval(approval))
 
 
 async def _tell_nobody(done: float, total: float | None, message: str) -> None:

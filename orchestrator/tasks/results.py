@@ -1,7 +1,7 @@
 """Results of task runs as their jobs keep them: plain JSON values that say in `state` what came.
 
-`orchestrator.views.render_task_result` shows them to clients. The states are `suggested`, `called`,
-`pending`, `refused`, `misnamed` and `wanting`.
+`orchestrator.views.task_results.render_task_result` shows them to clients. The states are
+`suggested`, `called`, `pending`, `refused`, `misnamed` and `wanting`.
 """
 
 from __future__ import annotations

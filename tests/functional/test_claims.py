@@ -22,7 +22,7 @@ from orchestrator.approvals.rules import RuleRequest, create_rule
 from orchestrator.calls import Done, Pending, Reply
 from orchestrator.frontends.bundle_directory import BundleDirectory, DirectoryGrants
 from orchestrator.settings import load_settings
-from orchestrator.views import build_reply_result
+from orchestrator.views.replies import build_reply_result
 from sandbox.broker.live import LiveHttp
 from sandbox.bundle.model import Bundle
 from sandbox.engines.process import ProcessRunner

@@ -18,7 +18,7 @@ from orchestrator.calls import Call, Done
 from orchestrator.cli.main import toolwright
 from orchestrator.gateway.denial import META
 from orchestrator.settings import Settings, load_settings
-from orchestrator.views import build_reply_result
+from orchestrator.views.replies import build_reply_result
 from tests.functional.test_calls import worked
 from tests.granted import PIN, allow, person
 from tests.world.loopback import Answering, served

@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.app import App, open_app
 from orchestrator.settings import load_settings
-from orchestrator.views import build_job_result
+from orchestrator.views.jobs import build_job_result
 from registry.models import Job
 from tests.granted import allow, person
 from tests.world.site import Page, site

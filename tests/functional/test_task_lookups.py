@@ -29,7 +29,7 @@ from orchestrator.app import App, open_app
 from orchestrator.calls import Call
 from orchestrator.forging.order import ForgeOrder
 from orchestrator.settings import Settings, load_settings
-from orchestrator.views import build_job_result
+from orchestrator.views.jobs import build_job_result
 from registry.models import Job
 from registry.search.encoder import is_installed
 from tests.functional.test_task_questions import get_answer, get_question

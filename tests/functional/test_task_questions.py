@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.frontends.tool_front import ToolFront
 from orchestrator.settings import Settings, load_settings
-from orchestrator.views import build_job_result
+from orchestrator.views.jobs import build_job_result
 from registry.errors import AnswerRefused
 from registry.models import Job
 from tests.functional.asking import Asking, asking

@@ -22,7 +22,7 @@ from orchestrator.forging.order import ForgeOrder
 from orchestrator.frontends.overview import build_overview
 from orchestrator.processes.control_client import spawn_command
 from orchestrator.settings import Settings, load_settings
-from orchestrator.views import build_job_result
+from orchestrator.views.jobs import build_job_result
 from registry.jobs.drafts import awaits_draft
 from registry.models import DraftRow, Job, Process
 from tests.crash.documents import OBJECT, described, reading

@@ -13,7 +13,7 @@ from orchestrator.approvals.rules import RuleRequest, create_rule
 from orchestrator.calls import Call, Done, Pending
 from orchestrator.forging.order import ForgeOrder
 from orchestrator.settings import load_settings
-from orchestrator.views import build_job_result
+from orchestrator.views.jobs import build_job_result
 from tests.crash.documents import OBJECT, described, reading
 from tests.granted import allow, person
 from tests.world.model import Said, model, said

@@ -17,7 +17,7 @@ from forge.compiler.compile import compile_document
 from forge.readers.document import parse_document
 from orchestrator.calls import Call, Done
 from orchestrator.frontends.protocol import clean_result
-from orchestrator.views import build_reply_result
+from orchestrator.views.replies import build_reply_result
 from registry.trust import TrustRecord, compute_standing
 from sandbox.bundle.model import Bundle
 from sandbox.schemas.validator import get_checker

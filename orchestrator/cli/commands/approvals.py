@@ -25,7 +25,7 @@ from orchestrator.cli.terminal import (
     report_errors,
 )
 from orchestrator.settings import load_settings
-from orchestrator.views import encode_shown_approval
+from orchestrator.views.records import encode_shown_approval
 from registry.models import Approval, Freeze
 from registry.store import Store
 

@@ -25,7 +25,7 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import load_settings
-from orchestrator.views import encode_approval, encode_call
+from orchestrator.views.records import encode_approval, encode_call
 from registry.audit.heads import HeadSigner
 from registry.audit.search import ArchiveResult, AuditQuery
 from registry.errors import RowNotFound

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from orchestrator import views
 from orchestrator.approvals.accounts import choose_account
 from orchestrator.approvals.text import escape_line
 from orchestrator.calling import Caller, open_caller
@@ -36,6 +35,7 @@ from orchestrator.cli.tools.argument_hint import render_arguments, render_exampl
 from orchestrator.cli.tools.argument_words import ANY, is_word, list_keys, read_words
 from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.settings import Settings, load_settings
+from orchestrator.views.replies import build_reply_result
 from sandbox.session.interface import Outcome
 from sandbox.wire.content import get_media_data, join_texts
 
@@ -119,7 +119,7 @@ def call_command(
             else run_coroutine(_call_alone(load_settings(engine=engine), call, as_json))
         )
     if as_json:
-        print_json(views.build_reply_result(reply))
+        print_json(build_reply_result(reply))
     else:
         _print_reply(reply)
         for line in hint:

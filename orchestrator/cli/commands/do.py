@@ -33,7 +33,7 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.settings import Settings, load_settings
 from orchestrator.tasks.answering import MAX_ANSWER
-from orchestrator.views import render_task_result
+from orchestrator.views.task_results import render_task_result
 from registry.jobs.jobs import awaits_answer
 from registry.models import Job
 from sandbox.sanitize import clean_text

@@ -15,7 +15,7 @@ from orchestrator.cli.terminal import (
 from orchestrator.forging.contact.suggestions import describe_suggestions
 from orchestrator.server_report import find_levels
 from orchestrator.settings import load_settings
-from orchestrator.views import round_numbers
+from orchestrator.views.records import round_numbers
 from registry.models import Route, ServerSummary, describe_server
 from registry.servers.quarantine import explain_quarantine
 from registry.store import Store

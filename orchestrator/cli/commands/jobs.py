@@ -30,14 +30,8 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings, load_settings
-from orchestrator.views import (
-    draft_line_json,
-    encode_draft,
-    encode_job,
-    encode_job_line,
-    encode_model_call,
-    encode_spent,
-)
+from orchestrator.views.jobs import draft_line_json, encode_draft, encode_job, encode_job_line
+from orchestrator.views.records import encode_model_call, encode_spent
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.pending import read_pending
 from registry.models import Job

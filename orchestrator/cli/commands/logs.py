@@ -17,7 +17,7 @@ from orchestrator.cli.terminal import (
     report_errors,
 )
 from orchestrator.settings import load_settings
-from orchestrator.views import encode_call, render_outcome
+from orchestrator.views.records import encode_call, render_outcome
 from registry.audit.search import AuditTable
 from registry.store import Store
 

@@ -27,7 +27,7 @@ from orchestrator.cli.tools.tool_report import encode_tool, print_tool
 from orchestrator.errors import UnknownTool
 from orchestrator.server_report import LOOKED_AT, encode_health, find_levels, render_health
 from orchestrator.settings import Settings, load_settings
-from orchestrator.views import encode_spent, round_numbers
+from orchestrator.views.records import encode_spent, round_numbers
 from registry.models import Entry, describe_server
 from registry.servers.bundles import Bundles
 from registry.servers.lineage import LineageNode, build_family_trees, to_json

@@ -19,7 +19,7 @@ from orchestrator.cli.tools.argument_hint import (
     render_example_call,
 )
 from orchestrator.results.shape import write_json
-from orchestrator.views import render_outcome
+from orchestrator.views.records import render_outcome
 from registry.models import Entry, Invocation, RegisteredTool
 from registry.trust import (
     EXEMPT_SUCCESSES,

@@ -19,7 +19,8 @@ from orchestrator.approvals.settling import (
 from orchestrator.control.page import render_panels
 from orchestrator.control.rooms.place import Place
 from orchestrator.gateway.exchange_json import pending_json
-from orchestrator.views import encode_job, render_task_result
+from orchestrator.views.jobs import encode_job
+from orchestrator.views.task_results import render_task_result
 from registry.models import Approval, Freeze, Job, JobEvent
 from registry.store import Store
 from tests.registry.samples import approval

@@ -10,13 +10,12 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from orchestrator.approvals.text import hash_approval
+from orchestrator.approvals.text import MAX_SHOWN_BODY, hash_approval
 from orchestrator.control.access import COOKIE
 from orchestrator.control.logins import Logins
 from orchestrator.control.middleware import MAX_BODY
 from orchestrator.control.page import PANELS
 from orchestrator.processes.liveness import read_start_time
-from orchestrator.views import MAX_SHOWN_BODY
 from registry.audit.search import AuditQuery
 from registry.models import Approval, Process
 from registry.secrets.pin import ATTEMPTS

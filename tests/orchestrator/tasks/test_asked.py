@@ -16,7 +16,7 @@ from orchestrator.tasks.run.questions import (
     build_which,
     encode_question,
 )
-from orchestrator.views import render_task_result
+from orchestrator.views.task_results import render_task_result
 
 MANY = {f"argument_{n}": {"type": "integer", "description": "d" * 300} for n in range(200)}
 SCHEMA = {"type": "object", "properties": MANY, "required": ["argument_199"]}

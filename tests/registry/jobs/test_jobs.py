@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.views import encode_job
+from orchestrator.views.jobs import encode_job
 from registry.errors import DuplicateRow, JobLost, RowNotFound, TooManyWaiting
 from registry.jobs.jobs import MAX_EVENTS, MAX_UNENDED
 from registry.models import JobEvent
