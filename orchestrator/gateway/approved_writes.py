@@ -20,7 +20,7 @@ from orchestrator.gateway.sealed_arguments import SealedArguments
 from registry.approvals.approvals import ApprovalTable
 from registry.approvals.terms import ApprovalTerms, build_terms
 from registry.database.canonical import hash_text
-from registry.errors import DuplicateRow
+from registry.errors import DatabaseUnusable, DuplicateRow
 from registry.models import Approval
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
@@ -62,13 +62,16 @@ class InFlight:
 
 @dataclass
 class ApprovedWrites:
-    """Claims approvals for this process. `begun` are the calls that it carries out now."""
+    """Claims approvals for this process. `begun` are the calls that it carries out now,
+    `broken_off` the claims whose intent or end the registry could not store.
+    """
 
     approvals: ApprovalTable
     send: Callable[[Approval], Coroutine[Any, Any, object]]
     signed_policy: SignedPolicy
     process: str
     begun: InFlight = field(default_factory=InFlight)
+    broken_off: set[str] = field(default_factory=set)
 
     async def carry_out_approved(self) -> None:
         """Claim what people approved, and begin to do it.
@@ -77,13 +80,16 @@ class ApprovedWrites:
         """
         if self.signed_policy.find_obstacle():
             return
+        for id in tuple(self.broken_off):
+            self.approvals.release_claim(id, self.process, time.time())
+            self.broken_off.discard(id)
         for approval in self.approvals.find_ids("approved"):
             try:
                 claimed = self._claim(approval)
             except Frozen:
                 return
             if claimed is not None:
-                self.begun.start_work(self.send(claimed))
+                self.begun.start_work(self._send(claimed))
 
     async def carry_out_one(self, approval: str) -> bool:
         """Claim one approved write and carry it out to its end; False where another process has it
@@ -94,8 +100,15 @@ class ApprovedWrites:
             raise DecisionsInDoubt(obstacle)
         claimed = self._claim(approval)
         if claimed is not None:
-            await self.begun.await_shielded(self.send(claimed))
+            await self.begun.await_shielded(self._send(claimed))
         return claimed is not None
+
+    async def _send(self, claimed: Approval) -> object:
+        try:
+            return await self.send(claimed)
+        except DatabaseUnusable:
+            self.broken_off.add(claimed.id)
+            raise
 
     def _claim(self, approval: str) -> Approval | None:
         now, forgery = time.time(), self.signed_policy.check_forgery

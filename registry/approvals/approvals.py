@@ -253,6 +253,21 @@ class ApprovalTable(Repository):
             held: tuple[ApprovalState, ...] = ("claimed", "sending")
             return self._change_state(connection, id, held, state, now, mine, values)
 
+    def release_claim(self, id: str, process: str, now: float) -> ApprovalState | None:
+        """Give back a claim of this process whose call broke off, as `release_claims` does those of
+        dead processes. Returns its new state, None where this process does not hold it.
+        """
+        approvals = tables.approvals
+        held = approvals.c.state.in_(("claimed", "sending")), approvals.c.claimed_by == process
+        query = select(approvals.c.state).where(approvals.c.id == id, *held)
+        with self._database.write() as connection:
+            before = connection.execute(query).scalar()
+            if before is None:
+                return None
+            state = _release_claim(connection, id, before)
+            self._append_audit_row(connection, f"approval.{state}", id, {"by": "recovery"}, now)
+            return state
+
     def expire_overdue(self, now: float) -> tuple[str, ...]:
         """Expire approvals that were not decided or not dispatched in time. Returns their ids."""
         approvals = tables.approvals
@@ -328,14 +343,18 @@ def release_claims(
     query = select(approvals.c.id, approvals.c.state).where(held, by_dead).order_by(approvals.c.id)
     released: list[tuple[str, ApprovalState]] = []
     for id, before in connection.execute(query).all():
-        state: ApprovalState = "approved"
-        values: dict[str, Any] = {"claimed_by": ""}
-        if before == "sending" or _find_spending(connection, id):
-            state, values = _find_end(connection, id)
-        changed = update(approvals).where(approvals.c.id == id).values(state=state, **values)
-        connection.execute(changed)
-        released.append((id, state))
+        released.append((id, _release_claim(connection, id, before)))
     return released
+
+
+def _release_claim(connection: Connection, id: str, before: ApprovalState) -> ApprovalState:
+    state: ApprovalState = "approved"
+    values: dict[str, Any] = {"claimed_by": ""}
+    if before == "sending" or _find_spending(connection, id):
+        state, values = _find_end(connection, id)
+    approvals = tables.approvals
+    connection.execute(update(approvals).where(approvals.c.id == id).values(state=state, **values))
+    return state
 
 
 def _is_as_asked(connection: Connection, id: str, shown: Approval | None) -> bool:

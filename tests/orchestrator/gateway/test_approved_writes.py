@@ -16,11 +16,12 @@ from orchestrator.calling import open_caller
 from orchestrator.calls import Reply
 from orchestrator.gateway.approved_writes import ApprovedWrites
 from orchestrator.settings import Settings
+from registry.errors import DatabaseUnusable
 from registry.models import Approval, build_entry
 from registry.servers.bundles import Bundles
 from registry.store import Store
 from tests.orchestrator.conftest import PIN
-from tests.registry.samples import REPORTS, approval, bundle
+from tests.registry.samples import REPORTS, approval, bundle, invocation
 
 
 def _freeze(store: Store) -> None:
@@ -31,12 +32,8 @@ def _quarantine(store: Store) -> None:
     store.servers.set_state("dns", "quarantined", time.time(), "test", "it looks wrong")
 
 
-@pytest.mark.parametrize(
-    ("stop", "why"), [(_freeze, "frozen"), (_quarantine, "quarantined")], ids=["freeze", "state"]
-)
-def test_one_that_is_stopped_between_its_claim_and_its_intent_has_failed(
-    settings: Settings, store: Store, stop: Callable[[Store], None], why: str
-) -> None:
+def _approve_write(settings: Settings, store: Store) -> Approval:
+    """A write that a person approved, of a registered server."""
     made, now = bundle(), time.time()
     made = replace(made, tools=(replace(made.tools[0], name="create_zone", access="write"),))
     shelf = Bundles(settings.home, store.servers)
@@ -45,6 +42,16 @@ def test_one_that_is_stopped_between_its_claim_and_its_intent_has_failed(
     store.approvals.add_pending(asked)
     decision = Decision(asked.id, True, PIN, "test", "", asked.wire_digest)
     assert not decide_with_pin(settings, store, decision, now).refused
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("stop", "why"), [(_freeze, "frozen"), (_quarantine, "quarantined")], ids=["freeze", "state"]
+)
+def test_one_that_is_stopped_between_its_claim_and_its_intent_has_failed(
+    settings: Settings, store: Store, stop: Callable[[Store], None], why: str
+) -> None:
+    asked = _approve_write(settings, store)
 
     async def work() -> None:
         async with open_caller(settings, "call") as caller:
@@ -65,3 +72,54 @@ def test_one_that_is_stopped_between_its_claim_and_its_intent_has_failed(
     ended = store.approvals.get(asked.id)
     assert ended.state == "failed"
     assert why in ended.outcome["error"]
+
+
+def test_one_whose_intent_the_disk_did_not_take_is_carried_out_by_the_next_look(
+    settings: Settings, store: Store
+) -> None:
+    asked = _approve_write(settings, store)
+    tried: list[str] = []
+
+    async def send(claimed: Approval) -> None:
+        tried.append(claimed.id)
+        if len(tried) == 1:
+            raise DatabaseUnusable("registry.db", "database or disk is full")
+        store.approvals.store_outcome(claimed.id, "p1", "done", {}, time.time())
+
+    async def work() -> None:
+        policy = SignedPolicy(store, build_authority(settings))
+        writes = ApprovedWrites(store.approvals, send, policy, "p1")
+        for _ in range(2):
+            await writes.carry_out_approved()
+            await asyncio.gather(*writes.begun.tasks, return_exceptions=True)
+
+    asyncio.run(work())
+    assert tried == [asked.id, asked.id]
+    assert store.approvals.get(asked.id).state == "done"
+    assert store.audit.verify_chains() is None
+
+
+def test_one_that_was_sent_and_could_not_be_recorded_is_never_sent_again(
+    settings: Settings, store: Store
+) -> None:
+    asked = _approve_write(settings, store)
+    tried: list[str] = []
+
+    async def send(claimed: Approval) -> None:
+        tried.append(claimed.id)
+        now = time.time()
+        store.calls.store_intent(
+            replace(invocation("i1"), approval=claimed.id, process="p1", state="intended"), now
+        )
+        raise DatabaseUnusable("registry.db", "database or disk is full")
+
+    async def work() -> None:
+        policy = SignedPolicy(store, build_authority(settings))
+        writes = ApprovedWrites(store.approvals, send, policy, "p1")
+        for _ in range(3):
+            await writes.carry_out_approved()
+            await asyncio.gather(*writes.begun.tasks, return_exceptions=True)
+
+    asyncio.run(work())
+    assert tried == [asked.id]
+    assert store.approvals.get(asked.id).state == "unknown"
