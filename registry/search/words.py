@@ -6,7 +6,7 @@ import importlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from registry.search.languages import TaskTranslation, has_chinese, read_task
@@ -68,11 +68,11 @@ class SearchTerm:
     many: bool = False
     english: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def is_weak(self) -> bool:
         return stem_word(self.word) in _list_weak_stems()
 
-    @property
+    @cached_property
     def spellings(self) -> tuple[str, ...]:
         """The word and its synonyms, which are searched for."""
         instead = (self.intent, LIST if self.many else None)
@@ -175,6 +175,9 @@ def split_words(phrase: str) -> list[str]:
     """
     found = []
     for word in _WORD.findall(phrase):
+        if word.isascii() and word.isalpha() and word.islower():
+            found.append(word)  # Most are like this, and nothing splits them.
+            continue
         for part in _CASE.sub(" ", word).lower().replace(_DOT, "").split():
             pieces = _DIGITS.findall(part)
             found += [part, *pieces] if len(pieces) > 1 else [part]
