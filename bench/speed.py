@@ -32,6 +32,7 @@ from bench.growth import measure_proof
 from bench.search import DATA, questions
 from forge.compiler.compile import compile_document
 from forge.readers.document import load_document
+from orchestrator.processes.garbage import collect_rarely
 from sandbox.engines.docker.engine import connect_engine
 from sandbox.engines.wasm.component import build_component
 from sandbox.engines.wasm.engine import WasmRunner
@@ -276,6 +277,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="*", default=[], choices=tuple(SECTIONS))
     parser.add_argument("--json", type=Path, help="a file for the figures")
     given = parser.parse_args(arguments)
+    collect_rarely()  # As in the processes that it measures.
     print(f"load {os.getloadavg()[0]:.1f}; counts to {COUNTED:,} in {count_slowly():.2f} s")
     print(f"{'':58} {'figure':>9} {'':5}{'goal':>9}  {'':8} peer")
     goals = []
