@@ -435,9 +435,8 @@ def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) 
     accounts for, where the tool has arguments left that they may have been meant for. The name of
     an argument that got no value accounts for nothing: `ordered by price` wants one for `ordering`.
     """
-    properties = tool.input_schema.get("properties")
-    named = properties if isinstance(properties, Mapping) else {}
-    filled = {name: part for name, part in named.items() if name in reading.arguments}
+    named = list_parameters(tool.input_schema)
+    filled = {p.name: p.schema for p in named if {p.name, p.pointer[0]} & reading.origins.keys()}
     if reading.unused or len(filled) == len(named):
         return reading
     told = " ".join([tool.description, *reading.evidence.values()])
