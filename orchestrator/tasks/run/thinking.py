@@ -158,7 +158,7 @@ def decide_step(
     named = decision.kind in ("act", "confirm") and first is not None
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
     looks_up = named and {*decision.reasons} <= _WRITING
-    shown = tuple(each.to_json() for each in found)
+    shown = tuple(each.to_json() for each in _order_shown(found, intent))
     return StepDecision(decision, name, shown, reading, looks_up)
 
 
@@ -175,6 +175,15 @@ def order_by_access(found: Sequence[Suggestion], intent: TaskIntent) -> list[Sug
     if intent.reason in _ASKING:
         return reads
     return [*reads, *(each for each in found if each.access != "read")]
+
+
+def _order_shown(found: Sequence[Suggestion], intent: TaskIntent) -> list[Suggestion]:
+    """The candidates as a question lists them: those that write first where the words plainly order
+    a write, since the first is what an answer is likely to name.
+    """
+    if not (intent.certain and intent.access == "write"):
+        return list(found)
+    return sorted(found, key=lambda each: each.access == "read")
 
 
 _ASKING: frozenset[IntentReason] = frozenset({"question", "deictic", "opinion"})
