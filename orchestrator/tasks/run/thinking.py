@@ -157,8 +157,10 @@ def decide_step(
         decision = Decision("confirm" if clear else "choose", decision.reasons)
     named = decision.kind in ("act", "confirm") and first is not None
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
+    if decision.kind == "confirm" and may_be_write(decision, intent, found, name):
+        decision, name, named = Decision("choose", decision.reasons), "", False
     looks_up = named and {*decision.reasons} <= _WRITING
-    shown = tuple(each.to_json() for each in _order_shown(found, intent))
+    shown = tuple(each.to_json() for each in order_shown(found, intent))
     return StepDecision(decision, name, shown, reading, looks_up)
 
 
@@ -177,13 +179,32 @@ def order_by_access(found: Sequence[Suggestion], intent: TaskIntent) -> list[Sug
     return [*reads, *(each for each in found if each.access != "read")]
 
 
-def _order_shown(found: Sequence[Suggestion], intent: TaskIntent) -> list[Suggestion]:
-    """The candidates as a question lists them: those that write first where the words plainly order
-    a write, since the first is what an answer is likely to name.
+def order_shown(found: Sequence[Suggestion], intent: TaskIntent) -> list[Suggestion]:
+    """The candidates as a question lists them: those of the first's server that write first where
+    the words plainly order a write, since the first is what an answer is likely to name.
     """
-    if not (intent.certain and intent.access == "write"):
+    if not found or not _orders_write(intent):
         return list(found)
-    return sorted(found, key=lambda each: each.access == "read")
+    server = found[0].entry.name
+    return sorted(found, key=lambda each: each.access == "read" or each.entry.name != server)
+
+
+def _orders_write(intent: TaskIntent) -> bool:
+    return intent.kind == "command" and intent.certain and intent.access == "write"
+
+
+def may_be_write(
+    decision: Decision, intent: TaskIntent, found: Sequence[Suggestion], tool: str
+) -> bool:
+    """Whether a read would be proposed for words that plainly order a write, some of which it is
+    not named by (`close ticket 12` for `get_ticket`), though its server has tools that write.
+    """
+    chosen = next((e for e in found if f"{e.match.entry}.{e.match.tool}" == tool), None)
+    if chosen is None or chosen.access != "read" or "unnamed_words" not in decision.reasons:
+        return False
+    return _orders_write(intent) and any(
+        each.access != "read" and each.entry.name == chosen.entry.name for each in found
+    )
 
 
 _ASKING: frozenset[IntentReason] = frozenset({"question", "deictic", "opinion"})

@@ -476,6 +476,11 @@ def test_a_search_that_finds_nothing_says_what_to_do_next(home: Settings) -> Non
     assert "Nothing found. `toolwright audit search`" in told.stdout
 
 
+def test_a_search_for_what_no_tool_is_like_lists_none(home: Settings) -> None:
+    told = run_words(home.home, "find", "qwertz uiop zxcvb")
+    assert told.stdout.startswith("No registered tool fits.")
+
+
 def test_the_beginning_of_an_id_is_enough_for_its_audit(tmp_path: Path) -> None:
     settings = make_home(tmp_path)
     with Store.open(settings.database_url) as store:
