@@ -274,6 +274,7 @@ STATES = [
 ]
 ANSWERS = {
     "/page": Page(b"<!doctype html><html><body>Hello</body></html>"),
+    "/odata/$metadata": Page(b"<!doctype html><html><body>Hello</body></html>"),
     "/locked": Page(b"", 401, (("WWW-Authenticate", "Bearer"),)),
     "/tab": Page(FILES["tab.yaml"].encode()),
     "/empty": Page(b""),
@@ -288,7 +289,9 @@ FETCHES = [
     ("compile {tls}/x", "TLS certificate is refused: self-signed", "SSL_CERT_FILE"),
     ("compile {later}/x", "certificate is not yet valid", "this machine's clock says"),
     ("compile {ended}/x", "certificate has expired", "this machine's clock says"),
+    ("compile {plain}/x", "does not speak TLS at that port", "is http:// meant"),
     ("forge {site}/locked", "asks for a credential (401)", "toolwright source add"),
+    ("forge {site}/odata/$metadata", "/odata/$metadata: HTTP 200, a page", "Give another source"),
     ("forge {site}/page", "/page: HTTP 200, a page", "Give another source"),
 ]
 
@@ -331,6 +334,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
     ):
         ports = {"tls": tls, "later": later, "ended": ended}
         found = {name: f"https://localhost:{port}" for name, port in ports.items()}
+        found["plain"] = here.url.replace("http:", "https:")
         yield {"site": here.url, **found, **{f"{n}.pem": str(p) for n, p in places.items()}}
 
 
