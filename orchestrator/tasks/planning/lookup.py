@@ -221,10 +221,13 @@ def find_said_name(
     named: Set[str] = frozenset(),
 ) -> SaidName | None:
     """What a task says in place of the id that `parameter` wants; None where it says the id, or
-    nothing, or another required argument is missing too. `named` are more stems of words that are
-    no names.
+    nothing, or asks for several things, or another required argument is missing too. `named` are
+    more stems of words that are no names.
     """
+    noun = _find_noun_of(target, parameter)
     if [name for name in reading.missing if name != parameter] or reading.problem:
+        return None
+    if _asks_for_several(task, target, noun):
         return None
     rest = task
     for name, evidence in reading.evidence.items():
@@ -252,11 +255,19 @@ def find_said_name(
     text = rest[start:end].strip()
     # `the recipe Leek soup`: a capital behind the thing's own name, up to the end.
     before = split_words(rest[:start])[-1:]
-    noun = _find_noun_of(target, parameter)
     behind = bool(before) and to_singular(before[0]) in noun
     ends = _CLAUSE_END.match(rest, end) is not None
     plain = text[:1].isupper() and behind and ends and _is_name("name", text)
     return SaidName(text[:MAX_NAME], plain) if behind and len(text) <= MAX_NAME else None
+
+
+def _asks_for_several(task: str, target: ToolDefinition, noun: Sequence[str]) -> bool:
+    """Whether the things are said in the plural alone, which no name of the tool has: `which
+    tickets has Ada` is about no ticket that is called so.
+    """
+    said = {*split_words(task)} - {*split_words(target.name)}
+    many = {word for word in said if to_singular(word) != word and to_singular(word) in noun}
+    return bool(many) and not said & {*noun}
 
 
 def _find_noun_of(target: ToolDefinition, parameter: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from orchestrator.cli.job_report import report_job
 from orchestrator.cli.resume import show_needs, tell_way_on
 from orchestrator.cli.terminal import WAITING
 from orchestrator.errors import WrongPin
+from orchestrator.views import build_forge_result
 from registry.jobs.pending import DraftLine, PendingForge, pending_json
 from registry.models import Job
 from registry.needs import (
@@ -113,6 +114,17 @@ def test_a_forge_that_changed_nothing_says_so(capsys: pytest.CaptureFixture[str]
     assert "pets version 2 is active.\n" in capsys.readouterr().out
     report_job(replace(job(), state="done", result={**result, "unchanged": True}), False)
     assert "pets version 2 is active as before; nothing changed.\n" in capsys.readouterr().out
+
+
+def test_a_client_is_told_whether_a_forge_changed_anything() -> None:
+    made = {"server": "pets", "version": 2, "tools": ["pets.list"], "problems": [], "learned": []}
+
+    def tell(result: dict[str, Any]) -> str:
+        told = build_forge_result(replace(job(), state="done", result=result, message=""))
+        return str(told["content"][0]["text"])
+
+    assert tell(made).startswith("Registered. Its tools: pets.list.")
+    assert tell({**made, "unchanged": True}).startswith("Registered before, and nothing changed.")
 
 
 @pytest.mark.parametrize("ended", [click.Abort(), WrongPin("that is not the PIN")])

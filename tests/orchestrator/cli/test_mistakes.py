@@ -151,6 +151,8 @@ MISTAKES = [
     ("source add ftp://x/", "ftp://x/", "https://host/"),
     ("secret set n.x --value-file ./nothere", "nothere", "No such file"),
     ("secret set dns", "dns is a server", "dns.NAME"),
+    ("secret set .token", "'.token' is no name", "SERVER.NAME"),
+    ("secret bind dns.", "'dns.' is no name", "SERVER.NAME"),
     ("secret set dns.x --auth header", "--auth header says no place", "toolwright secret set"),
     ("control --host 192.0.2.1", "no address of this machine", "--host"),
     ("forge {place}", "{place}: it is a directory", "path or URL"),

@@ -146,7 +146,13 @@ def test_what_stands_behind_the_thing_is_its_name(task: str, name: str, plain: b
 
 @pytest.mark.parametrize(
     "task",
-    ["show the film", "show the film of 2031-01-01", "get lost", "show film critics of Oslo and 3"],
+    [
+        "show the film",
+        "show the film of 2031-01-01",
+        "get lost",
+        "show film critics of Oslo and 3",
+        "which films does Mira Holt have?",
+    ],
 )
 def test_words_that_name_nothing_are_no_name(task: str) -> None:
     assert said(task) is None
