@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from orchestrator.tasks.model import Question
@@ -327,8 +328,15 @@ def _build_example(question: Question, name: str) -> dict[str, Any]:
         return {**example, "accept": True}
     if "source" in question.schema["properties"]:
         return {**example, "source": "…"}
-    values = dict.fromkeys(question.shown["missing"], "…") | question.shown.get("earlier", {})
-    return {**example, "arguments": nest_values(values)}
+    missing = question.shown["missing"]
+    values = {name: _hold_place(schema) for name, schema in missing.items()}
+    return {**example, "arguments": nest_values(values | question.shown.get("earlier", {}))}
+
+
+def _hold_place(schema: Mapping[str, Any]) -> Any:
+    """What stands for a value that nobody knows: of an object for one of its fields."""
+    fields = schema.get("properties")
+    return dict.fromkeys(islice(fields, 1), "…") if isinstance(fields, Mapping) else "…"
 
 
 def _describe(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -194,6 +194,13 @@ def test_a_confirmation_with_doubts_shows_what_else_the_tool_takes() -> None:
     assert "`arguments` beside `confirm` true" in doubted.text
 
 
+def test_the_example_for_an_object_that_is_missing_is_one() -> None:
+    body = {"type": "object", "properties": {"status": {}, "title": {}}}
+    asked = build_missing("s1", 0, "a.b", {"properties": {"body": body}}, {}, ["body"], "")
+    example = encode_question(asked, "0" * 16)["answer_with"]["answer"]
+    assert example["arguments"] == {"body": {"status": "…"}}
+
+
 def test_the_example_of_an_answer_names_no_address_that_might_be_taken_for_one() -> None:
     told = encode_question(build_source("s1", 0, "what is the weather?"), "0" * 16)
     assert told["answer_with"]["answer"]["source"] == "…"
