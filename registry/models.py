@@ -496,6 +496,10 @@ class Judgement:
     vetoes: tuple[Veto, ...]
 
 
+LEAST_SHOWN = 0.005
+"""The score of a tool that is shown as one that fits a task; a smaller one is shown as 0.00."""
+
+
 @dataclass(frozen=True)
 class Route:
     """Where a task may go: the tools that fit it, best first, and P(the first is right).

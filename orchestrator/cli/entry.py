@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 
@@ -16,6 +17,7 @@ COMPLETING = "_TOOLWRIGHT_COMPLETE"
 def main() -> None:
     """The entry point of the distribution."""
     words = sys.argv[1:]
+    _show_every_letter()
     resident = (
         is_answerable(words) and not is_switched_off(os.environ) and COMPLETING not in os.environ
     )
@@ -33,3 +35,12 @@ def main() -> None:
         if resident:
             importlib.import_module("orchestrator.cli.resident.starting").start_for_next()
         garbage.skip_last_collection()
+
+
+def _show_every_letter() -> None:
+    """Have a letter that the terminal's encoding does not know shown by its number (`\\u25c2`), as
+    Python does on standard error: it is no reason to fail, and `?` may be any letter.
+    """
+    # A stream is None where it was closed when this process was started.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")

@@ -88,8 +88,9 @@ def _pending(job: Job) -> PendingForge:
 
 
 def _print_server(result: dict[str, Any]) -> None:
+    same = " as before; nothing changed" if result.get("unchanged") else ""
     print_text(
-        f"{result['server']} version {result['version']} is {result['state']}.", "bold green"
+        f"{result['server']} version {result['version']} is {result['state']}{same}.", "bold green"
     )
     print_text(
         f"{render_count(len(result['tools']), 'tool')}; try: toolwright show {result['server']}"

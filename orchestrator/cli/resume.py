@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -23,11 +25,30 @@ from orchestrator.cli.progress.job_progress import ProgressPrinter
 from orchestrator.cli.questions import ask_person
 from orchestrator.cli.registering import open_registering
 from orchestrator.cli.terminal import ask_pin, err, is_terminal
-from orchestrator.errors import OrchestratorError
+from orchestrator.errors import OrchestratorError, WrongPin
 from orchestrator.settings import Settings
 from registry.models import Job
-from registry.needs import AllowedNeed, OrderNeed, ServiceNeed, TestsNeed
+from registry.needs import AllowedNeed, OrderNeed, ServiceNeed, SuccessionNeed, TestsNeed
 from registry.secrets.signing import Signer
+
+MAX_TOLD = 200
+"""Of what was allowed a moment after it was shown."""
+
+
+@contextmanager
+def tell_way_on(command: str, job: Job) -> Iterator[None]:
+    """Say what is left of a job whose question the block asks, and how it goes on, where the person
+    ends the question or types a wrong PIN.
+    """
+    try:
+        yield
+    except (click.Abort, WrongPin) as ended:
+        ends = f"`toolwright jobs {job.id} --cancel` ends it"
+        if isinstance(ended, click.Abort):
+            # The question's line has not ended.
+            err.print()
+        err.print(f"Job {job.id} waits: `{command}` goes on with it, {ends}.", markup=False)
+        raise
 
 
 async def carry_out_job(app: App, job: Job, quiet: bool, claimed: Job | None = None) -> Job:
@@ -80,7 +101,8 @@ async def carry_out_asking(
     """
     job = await carry_out_job(app, job, quiet, claimed)
     while is_terminal(quiet) and job.state == "waiting" and is_allowable(job.needs):
-        answer = ask_person(partial(ask_needs, app.settings, job, job.needs, pin_file))
+        with tell_way_on(f"toolwright allow {job.id}", job):
+            answer = ask_person(partial(ask_needs, app.settings, job, job.needs, pin_file))
         if answer is None:
             break
         signer, choice = answer
@@ -111,6 +133,11 @@ def ask_needs(
 def show_needs(job: Job, needs: AllowedNeed) -> str:
     """Print all that a job's person would allow, an item a line; its digest."""
     what = "all of this, as one answer" if isinstance(needs, OrderNeed) else f"a {needs.kind}"
+    if isinstance(needs, SuccessionNeed):
+        what = (
+            f"your yes to a version of {needs.server} that does other things than version "
+            f"{needs.version}"
+        )
     if isinstance(needs, ServiceNeed):
         what = "one of these services, or the source `none`"
     if isinstance(needs, TestsNeed):
@@ -118,6 +145,10 @@ def show_needs(job: Job, needs: AllowedNeed) -> str:
     err.print(Text(f"Job {job.id} needs {what}:", style="bold"))
     for item in list_need_items(needs):
         err.print(Text(f"  {escape_line(item)}"))
+    if isinstance(needs, SuccessionNeed):
+        err.print(
+            f"Say no to keep version {needs.version}; `--name NAME` makes a server beside it."
+        )
     return hash_needs(needs)
 
 
@@ -125,4 +156,5 @@ def _allow(app: App, job: Job, signer: Signer, quiet: bool, choice: int = 0) -> 
     private = app.settings.of_engine.private
     told = allow_needs(app.store.grants, app.consents, job, "terminal", signer, private, choice)
     if not quiet:
+        told = told if len(told) <= MAX_TOLD else "all that was shown"
         err.print(f"allowed: {told}", markup=False)

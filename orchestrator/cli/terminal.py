@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -39,8 +40,10 @@ FAILED, WAITING, MISUSED = 1, 3, 2
 
 OUR_ERRORS = (ForgeError, *TOLD_ERRORS)
 
-WHOLE = frozenset({"approval", "job", "rule", "call", "server"})
+WHOLE = frozenset({"approval", "job", "rule", "call", "server", "tool", "argument"})
 """Columns of what people copy from a table into the next command."""
+GAP = 1
+"""Blanks that stand on each side of a column but at the ends of a line."""
 
 NOTE = "  "
 """What a note below a row of a table is indented by."""
@@ -134,26 +137,66 @@ def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
 
 
 def print_json(value: Any) -> None:
-    """Print JSON with invisible and terminal control characters escaped."""
+    """Print JSON with invisible and terminal control characters escaped, and those that the output
+    has no bytes for.
+    """
     written = json.dumps(value, ensure_ascii=False, indent=1)
-    unseen = {letter for letter in set(written) - {"\n"} if is_invisible(letter)}
+    letters, encoding = set(written) - {"\n"}, getattr(out.file, "encoding", None) or "utf-8"
+    unseen = {each for each in letters if is_invisible(each) or not _can_encode(each, encoding)}
     shown = written.translate({ord(each): json.dumps(each)[1:-1] for each in unseen})
     click.echo(shown, file=out.file)
 
 
+def _can_encode(letter: str, encoding: str) -> bool:
+    try:
+        letter.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Print a table; cells are text, never markup. Ids are never broken over lines, and nothing is
-    where no terminal shows it.
+    """Print a table; cells are text, never markup. Ids and names are never broken over lines, other
+    words only where the terminal has no room for them, and nothing is where no terminal shows it.
     """
+    heads, told = tuple(heads), [tuple(map(str, row)) for row in rows]
     if not out.is_terminal:
-        _print_wide_table(tuple(heads), [tuple(map(str, row)) for row in rows])
+        _print_wide_table(heads, told)
         return
+    shown = [[clean_text(cell) for cell in row] for row in told]
+    widths = _share_width(heads, shown, out.width)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in heads:
-        table.add_column(head, overflow="fold", no_wrap=head in WHOLE)
-    for row in rows:
-        table.add_row(*(Text(clean_text(str(cell))) for cell in row))
+    for head, width in zip(heads, widths, strict=True):
+        table.add_column(head, overflow="fold", no_wrap=head in WHOLE, width=width)
+    for row in shown:
+        table.add_row(*map(Text, row))
     out.print(table)
+
+
+def _share_width(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], room: int
+) -> Sequence[int | None]:
+    """Widths of columns, each as wide as its longest word at least; what is left goes to the
+    columns that need least of it. None for each where even the words have no room.
+    """
+    columns = [*zip(heads, *rows, strict=True)]
+    lines = [[line for cell in column for line in cell.splitlines()] for column in columns]
+    whole = [max(map(cell_len, column), default=0) for column in lines]
+    words = [
+        full
+        if head in WHOLE
+        else max((cell_len(w) for line in column for w in line.split()), default=0)
+        for head, full, column in zip(heads, whole, lines, strict=True)
+    ]
+    left = room - 2 * GAP * (len(heads) - 1) - sum(words)
+    if left < 0:
+        return [None] * len(heads)
+    widths = [*words]
+    for at in sorted(range(len(heads)), key=lambda at: whole[at] - words[at]):
+        more = min(whole[at] - words[at], left)
+        widths[at] += more
+        left -= more
+    return widths
 
 
 def _print_wide_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -46,6 +46,12 @@ Doing = Callable[[Mapping[str, Any], Signer], str]
 """Does what a form asks for with the person's key, and says in words what came of it."""
 
 
+_GOES_NOWHERE = (
+    "It goes nowhere yet: no source sends it. Add a source with a header and this secret's name. A "
+    "server's credential is set at the server's name instead."
+)
+
+
 @dataclass(frozen=True)
 class GrantDesk:
     """The endpoints of the forms of Sources & secrets."""
@@ -129,7 +135,11 @@ class GrantDesk:
         vault = open_vault(self.settings)
         warning = store_secret(self.store, vault, server, name, value, uses, "page", signer)
         whole = name if server == SOURCES else f"{server}.{name}"
-        return f"{whole} is set. {warning}".strip()
+        told = f"{whole} is set. {warning}".strip()
+        sent = server != SOURCES or any(
+            each.secret == name for each in self.store.grants.find_sources()
+        )
+        return told if sent else f"{told} {_GOES_NOWHERE}"
 
     def _allow_host(self, body: Mapping[str, Any], signer: Signer) -> str:
         host = str(body.get("host") or "").strip()

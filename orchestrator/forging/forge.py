@@ -158,7 +158,7 @@ class Forge:
             entry = await self.register_bundle(bundle, proof, (), fence, report, source, suite="")
         problems = (*map(str, compilation.problems), *left_out)
         wanted = find_wanted_credentials(bundle, self.brokers.build_credentials(bundle))
-        return ForgeResult(entry, bundle, proof, problems, timings, wanted)
+        return ForgeResult(entry, bundle, proof, problems, timings, wanted, known is not None)
 
     async def adopt_bundle(
         self, bundle: Bundle, report: Report, examples: Sequence[Example] = ()

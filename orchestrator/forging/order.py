@@ -90,7 +90,7 @@ Report = Callable[[ForgeStep], None]
 class ForgeResult:
     """A forge's result. `left_out` are the document's problems, located, or what the task of code
     that somebody wrote leaves open; `wanted` are the credentials that its API takes and nobody has
-    given.
+    given. `is_unchanged`: its very files were registered before.
     """
 
     entry: Entry
@@ -99,3 +99,4 @@ class ForgeResult:
     left_out: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     wanted: tuple[UnsetCredential, ...] = ()
+    is_unchanged: bool = False

@@ -75,6 +75,10 @@ _NOTHING_FITS = (
     "No registered tool fits. `forge` one: give the API's URL or host as source, `none` for what "
     "only computes."
 )
+_NO_RESULT = (
+    "`path` and `offset` say which part of a kept `result` is wanted: give its handle (such as r1) "
+    "and the `session` too."
+)
 Arguments = Mapping[str, Any]
 
 
@@ -141,6 +145,7 @@ class ToolFront:
         routed = await asyncio.to_thread(
             self._app.suggestions.route, arguments["task"], arguments.get("k", 5)
         )
+        routed = routed.drop_unlike()
         if routed.found:
             # When the answer is written: whoever reads it calls no sooner.
             asyncio.get_running_loop().call_soon(self._prepare_call, routed.found[0].match)
@@ -252,6 +257,8 @@ class ToolFront:
 
     async def _show_status(self, arguments: Arguments, progress: Tell) -> Result:
         wait = arguments.get("wait", 0)
+        if "result" not in arguments and {"path", "offset"} & arguments.keys():
+            return build_refusal(_NO_RESULT)
         if "job" in arguments and "brief" in arguments:
             submissions = (await self._app.job_parts.fetch()).submissions
             brief = await asyncio.to_thread(

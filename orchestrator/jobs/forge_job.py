@@ -52,6 +52,7 @@ class ForgeJobRunner:
             "credentials": [each.to_json() for each in forged.wanted],
             "learned": list(map(str, forged.bundle.widened))[:50],
             "milliseconds": {key: round(value, 1) for key, value in forged.timings.items()},
+            **({"unchanged": True} if forged.is_unchanged else {}),
         }
 
     async def _add_missing(

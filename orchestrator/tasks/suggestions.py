@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.catalog import Catalog
-from registry.models import Entry, Route, ToolMatch
+from registry.models import LEAST_SHOWN, Entry, Route, ToolMatch
 from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 from registry.trust import Standing
@@ -55,6 +55,11 @@ class Routed:
     route: Route
     found: tuple[Suggestion, ...]
     quarantined: Mapping[str, str] = field(default_factory=dict)
+
+    def drop_unlike(self) -> Routed:
+        """Without those whose likeness to the task is none when it is shown."""
+        kept = tuple(each for each in self.found if each.match.score >= LEAST_SHOWN)
+        return replace(self, found=kept)
 
     def to_json(self) -> dict[str, Any]:
         """The answer as clients see it. `probability` is that of the first being right."""

@@ -139,8 +139,9 @@ def build_forge_result(job: Job) -> Result:
         ]
     named = ", ".join(tools[:MAX_NAMED])
     more = f" and {len(tools) - MAX_NAMED} more, which `find` shows" if tools[MAX_NAMED:] else ""
+    same = "Registered before, and nothing changed." if done.get("unchanged") else "Registered."
     text = (
-        f"{job.message or 'Registered.'} Its tools: {named}{more}. Reads are called with "
+        f"{job.message or same} Its tools: {named}{more}. Reads are called with "
         "`call_read`, what writes with `call_write`."
     )
     if isinstance(came := done.get("task"), Mapping):

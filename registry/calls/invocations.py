@@ -159,7 +159,7 @@ class CallTable(RecordingTable):
         with self._database.write() as connection:
             row = _find_row(connection, id)
             if row is None:
-                raise RowNotFound("invocation", id)
+                raise RowNotFound("call", id)
             if _parse_row(row).succeeded:
                 connection.execute(_update_row(id).values(disputed=True))
                 _overturn_success(connection, row, now, f"marked wrong by {by}: {reason}"[:TEXT])
@@ -267,7 +267,7 @@ class CallTable(RecordingTable):
         with self._database.read() as connection:
             row = _find_row(connection, id)
         if row is None:
-            raise RowNotFound("invocation", id)
+            raise RowNotFound("call", id)
         return _parse_row(row)
 
     def _quarantine_if_degraded(

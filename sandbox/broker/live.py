@@ -247,8 +247,16 @@ def _describe_failure(error: BaseException) -> str:
             return "nothing listens there (connection refused): is it running?"
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _describe_certificate(cause)
+        if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
+            return "it does not speak TLS at that port: is http:// meant instead of https://?"
         cause = cause.__cause__ or cause.__context__
     return str(error) or type(error).__name__
+
+
+_NO_TLS = frozenset(
+    {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"}
+)
+"""What OpenSSL says, by its version, of an answer that is no TLS."""
 
 
 def _describe_certificate(error: ssl.SSLCertVerificationError) -> str:

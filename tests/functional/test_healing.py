@@ -498,10 +498,12 @@ def test_the_same_description_again_is_registered_already_and_not_proved_again(
     async def act(world: World) -> None:
         order = ForgeOrder(source=world.entry.source, name=world.entry.name)
         stages: list[str] = []
+        unchanged: list[bool] = []
 
         async def forge(order: ForgeOrder) -> int:
             stages.clear()
             made = await world.app.forge.forge_server(order, lambda s: stages.append(s.stage))
+            unchanged[:] = [made.is_unchanged]
             assert made.proof.passed
             assert {each.stage for each in made.proof.reports} >= {"static", "mock"}
             return made.entry.version
@@ -509,11 +511,13 @@ def test_the_same_description_again_is_registered_already_and_not_proved_again(
         version = world.current().version
         assert await forge(order) == version
         assert "static" not in stages
+        assert unchanged == [True]
         wider = {**THING, "properties": {**THING["properties"], "size": {"type": "integer"}}}
         body = described({"/thing": reading(wider, operationId="get_thing")})
         world.api.pages[DOCUMENT] = Page(body)
         assert await forge(order) == version + 1
         assert "static" in stages
+        assert unchanged == [False]
         world.app.store.servers.set_state(world.entry.name, "quarantined", time.time(), "test")
         assert await forge(order) == version + 1
         assert "static" in stages

@@ -289,3 +289,27 @@ def test_a_client_that_connects_is_told_what_is_registered_at_that_moment(front:
     after = server.create_initialization_options().instructions or ""
     assert "later" in after
     assert "later" not in before
+
+
+@pytest.mark.parametrize("where", [{"path": "$.items"}, {"offset": 2}])
+def test_a_part_of_no_result_is_refused_and_says_what_is_missing(
+    front: Front, where: dict[str, Any]
+) -> None:
+    for about in ({}, {"session": "parts"}, {"job": "0" * 16}):
+        refused = front.ask("status", **about, **where)
+        assert refused["isError"]
+        assert "`result`" in text_of(refused)
+
+
+def test_a_call_that_is_none_is_told_as_one_with_what_lists_calls(front: Front) -> None:
+    told = text_of(front.ask("status", call="nosuch"))
+    assert "there is no call 'nosuch'" in told
+    assert "toolwright logs" in told
+
+
+def test_a_search_offers_no_tool_that_is_nothing_like_the_task(front: Front) -> None:
+    found = front.ask("find", task="qwertz uiop zxcvb")
+    assert found["structuredContent"]["candidates"] == []
+    assert "`forge` one" in text_of(found)
+    alike = front.ask("find", task="list the berths")["structuredContent"]["candidates"]
+    assert alike[0]["tool"] == "harbour.list_berths"

@@ -124,3 +124,19 @@ def test_a_freeze_cuts_its_calls_and_ends_it(home: Home, harbour: HarbourApi) ->
     until(lambda: cut(harbour), "the API saw its connection closed")
     assert home.containers() == 0
     home.person("unfreeze")
+
+
+@pytest.mark.parametrize("resident", ["off", PATIENT])
+def test_a_letter_that_the_terminal_has_no_bytes_for_is_shown_by_its_number(
+    home: Home, resident: str
+) -> None:
+    start(home)
+    ascii_only = {"PYTHONIOENCODING": "ascii", "TOOLWRIGHT_RESIDENT": resident}
+    shown = subprocess.run(
+        home.command("show", "harbour"),
+        env={**home.environment, **ascii_only},
+        capture_output=True,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert rb"\u25c2" in shown.stdout

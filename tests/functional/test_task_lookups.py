@@ -151,6 +151,36 @@ ARCHIVE = Api(
     },
 )
 
+MEMBERS = [{"member_id": 11, "name": "Eva"}, {"member_id": 12, "name": "Tom Reed"}]
+LENDING = Api(
+    "lending",
+    "Lending",
+    "Films are lent to members.",
+    (
+        Operation(
+            "GET",
+            "/members",
+            "listMembers",
+            "List the members",
+            list_rows("members"),
+            answer=[MEMBERS[0]],
+        ),
+        Operation(
+            "POST",
+            "/loans",
+            "lendFilm",
+            "Lend a film to a member",
+            add_row("loans", "film"),
+            body=(
+                Parameter("film", "Number of the film", "integer", required=True),
+                Parameter("member_id", "Who gets it", "integer", required=True),
+            ),
+            answer={"id": 1, "film": 3, "member_id": 11},
+        ),
+    ),
+    {"members": MEMBERS, "loans": []},
+)
+
 
 @pytest.fixture
 def settings(tmp_path: Path, component: object) -> Settings:
@@ -327,3 +357,52 @@ def test_a_list_that_needs_what_the_task_says_is_read_with_it(settings: Settings
         assert elsewhere["kind"] == "arguments"
 
     tell(settings, story, told_by=ARCHIVE, listing="list_reels")
+
+
+def test_an_id_in_the_body_of_a_write_is_looked_up_and_shown_before_the_write_waits(
+    settings: Settings,
+) -> None:
+    async def story(here: Cinema) -> None:
+        lent = await here.do("lend film 3 to Eva", tool="lending.lend_film")
+        question = get_question(lent)
+        assert (question["kind"], question["shown"]["tool"]) == ("confirm", "lending.lend_film")
+        assert question["shown"]["arguments"] == {"body": {"film": 3, "member_id": 11}}
+        assert "body.member_id is that of 'Eva' in what lending.list_members" in question["text"]
+        assert here.asked == ["GET /members"]
+        pending = await here.answer(lent, confirm=True)
+        assert pending.result["state"] == "pending"
+        assert pending.result["request"]["body"] == '{"film":3,"member_id":11}'
+        assert here.asked == []
+
+        # A part of a name is no name: whose id it is has to be said.
+        part = get_question(await here.do("lend film 3 to Tom", tool="lending.lend_film"))
+        assert part["kind"] == "arguments"
+        assert "body.member_id 12 (Tom Reed)" in part["text"]
+
+        unsaid = get_question(await here.do("lend a film", tool="lending.lend_film"))
+        assert unsaid["shown"]["listed_by"] == {"body.member_id": "lending.list_members"}
+
+    tell(settings, story, told_by=LENDING, listing="list_members")
+
+
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_who_says_no_to_a_lookup_that_words_alone_proposed_is_asked_for_the_tool(
+    settings: Settings,
+) -> None:
+    async def story(here: Cinema) -> None:
+        proposed = await here.do("show the film Metropolis")
+        assert get_question(proposed)["shown"]["tool"] == "cinema.list_films"
+        refused = await here.answer(proposed, confirm=False)
+        question = get_question(refused)
+        assert question["kind"] == "choose"
+        assert {each["tool"] for each in question["shown"]["candidates"]} >= {
+            "cinema.get_film",
+            "cinema.list_films",
+        }
+        again = await here.answer(refused, tool="cinema.get_film")
+        assert [*get_question(again)["shown"]["missing"]] == ["film_id"]
+        assert here.asked == []
+        ended = await here.answer(again, arguments={"film_id": "f-1"})
+        assert get_answer(ended) == FILM
+
+    tell(settings, story, standing=False)

@@ -371,12 +371,17 @@ def configure_client(
         entry = render_config(client, start)
         click.echo(entry, nl=False, file=out.file)
         return {"client": name, "path": str(path), "entry": entry}
+    before = _read_config(path)
     backup = update_config(client, path, start, remove=remove)
-    what = "removed" if remove else "added"
     if backup is None and remove:
         print_text(f"{path}: {start.name} was not there")
+    elif remove:
+        print_text(f"{path}: {start.name} is removed")
+    elif _read_config(path) == before:
+        print_text(f"{path}: {start.name} was there already")
     else:
-        print_text(f"{path}: {start.name} is {what}")
+        print_text(f"{path}: {start.name} is added")
+        print_text(f"Restart {client.title}, then ask it for what you want.")
     if backup:
         print_text(f"what was there is kept in {backup}")
     kept = str(backup) if backup else ""

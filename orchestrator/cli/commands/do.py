@@ -17,7 +17,7 @@ from orchestrator.cli.answers import print_answer
 from orchestrator.cli.job_report import report_job
 from orchestrator.cli.questions import ask_person, ask_question
 from orchestrator.cli.registering import open_registering
-from orchestrator.cli.resume import carry_out_asking
+from orchestrator.cli.resume import carry_out_asking, tell_way_on
 from orchestrator.cli.terminal import (
     FAILED,
     engine_option,
@@ -131,7 +131,8 @@ async def _run_task(
             job = app.store.jobs.get(run)
         job = await carry_out_asking(app, job, quiet, pin_file, claimed)
         while is_terminal(quiet) and awaits_answer(job):
-            said = ask_person(partial(ask_question, job))
+            with tell_way_on(f"toolwright do --run {job.id}", job):
+                said = ask_person(partial(ask_question, job))
             if said is None:
                 break
             job = await carry_out_asking(app, _retake(app, job, said), quiet, pin_file)

@@ -16,7 +16,7 @@ from orchestrator.forging.contact.suggestions import describe_suggestions
 from orchestrator.server_report import find_levels
 from orchestrator.settings import load_settings
 from orchestrator.views.records import round_numbers
-from registry.models import Route, ServerSummary, describe_server
+from registry.models import LEAST_SHOWN, Route, ServerSummary, describe_server
 from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 
@@ -36,7 +36,7 @@ def find_command(task: str, k: int, as_json: bool) -> None:
     with Store.open(settings.database_url) as store:
         store.search.bands = settings.bands.build_search_bands()
         route = store.route(task, k)
-        matches = route.matches
+        matches = tuple(match for match in route.matches if match.score >= LEAST_SHOWN)
         found = {match.entry: store.servers.get(match.entry) for match in matches}
         of = {name: find_levels(settings, store, entry) for name, entry in found.items()}
         held = store.search.find_quarantined(task, k)

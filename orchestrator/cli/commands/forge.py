@@ -41,6 +41,7 @@ from registry.secrets.signing import Signer
 from registry.store import Store
 from sandbox.errors import NO_ENGINE
 from sandbox.plain_secrets import has_login
+from sandbox.wire.policy import parse_origin
 
 MAX_READS = 200
 DESCRIPTIONS = (".json", ".yaml", ".yml", ".har", ".sh")
@@ -170,7 +171,9 @@ def _find_named_place(task: str) -> str:
     if path.is_file():
         return task
     if find_locations(task):
-        return ""
+        # In a text `$` begins a placeholder; who gives nothing but a URL means all of it.
+        whole = "$" in task and parse_origin(task) is not None and not {*"{<"} & {*task}
+        return task if whole else ""
     if path.suffix in DESCRIPTIONS:
         raise OrchestratorError(
             f"{task[:200]}: there is no such file. Give the path or URL of the API's description."

@@ -383,5 +383,8 @@ def _open_grants(settings: Settings, store: Store) -> Grants:
 
 
 def _split_name(name: str) -> tuple[str, str]:
+    """The server and the name of its secret. Raises click.UsageError where one is empty."""
     server, dot, own = name.partition(".")
+    if not (server and own if dot else name):
+        raise click.UsageError(f"{name[:80]!r} is no name: write SERVER.NAME, or NAME of a source.")
     return (server, own) if dot else (SOURCES, name)

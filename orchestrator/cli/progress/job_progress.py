@@ -24,6 +24,8 @@ PERIOD_SECONDS = 0.05
 SHOWN = 12
 """Lines of the block; what came before is counted."""
 SLOWEST = 3
+LEAST_SECONDS = 0.05
+"""What is shown as 0.0 s is no time."""
 BAR_COLUMNS = 40
 STAGE_COLUMNS, SECONDS_COLUMNS = 10, 7
 REFRESHES = 8
@@ -132,12 +134,18 @@ def render_block(job: Job, events: tuple[JobEvent, ...], began: float, now: floa
 
 
 def render_summary(events: tuple[JobEvent, ...], began: float, now: float) -> list[Text]:
-    """How many steps there were, how long they took, and which took longest."""
+    """How many steps there were, how long they took, and which stages took longest; nothing where
+    none took a time that is shown.
+    """
     steps = measure_steps(events, began)
-    if not steps:
+    stages: dict[str, float] = {}
+    for stage, seconds, _ in steps:
+        stages[stage] = stages.get(stage, 0.0) + seconds
+    longest = sorted(stages.items(), key=lambda each: -each[1])[:SLOWEST]
+    slow = [(stage, seconds) for stage, seconds in longest if seconds >= LEAST_SECONDS]
+    if not slow:
         return []
-    slowest = sorted(steps, key=lambda step: -step[1])[:SLOWEST]
-    told = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds, _ in slowest)
+    told = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in slow)
     count = f"{len(steps)} step{'s' * (len(steps) != 1)}"
     return [Text(f"{count} in {now - began:.1f} s; the longest: {told}", style="dim")]
 

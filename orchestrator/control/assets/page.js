@@ -315,7 +315,7 @@ document.addEventListener("click", async (event) => {
     body.wait = 20;
   }
   if (button.dataset.always) body.always = { until: button.dataset.always };
-  if (button.textContent.includes("(PIN)") && !body.pin) {
+  if (button.dataset.pin !== undefined && !body.pin) {
     tell("Type your PIN into the field at the top first.", true);
     byId("pin").focus();
     return;
@@ -326,7 +326,7 @@ document.addEventListener("click", async (event) => {
   const card = button.closest("[data-card]");
   if (card && isDeciding) return;
   // A PIN is typed for one decision.
-  if (button.textContent.includes("(PIN)")) byId("pin").value = "";
+  if (button.dataset.pin !== undefined) byId("pin").value = "";
   if (card) {
     await decide(card, button, body);
     return;

@@ -33,6 +33,8 @@ from sandbox.schemas.validator import get_checker
 MAX_ROWS = 1_000
 MAX_PAGES = 3
 MAX_NAME = 200
+MAX_TOLD = 500
+"""Of a tool's description."""
 MAX_MORE, FIELDS_MORE = 40, 2
 SMALL = 10
 """A list of fewer rows is no page of a longer one, though its tool takes a page."""
@@ -69,7 +71,8 @@ _CLAUSE_END = re.compile(r"\s*(?:[.?!]\s*)?\Z")
 
 @dataclass(frozen=True)
 class Lookup:
-    """A read of the same server whose rows may hold the id that `parameter` wants. `identity` and
+    """A read of the same server whose rows may hold the id that `parameter`, by its dotted name,
+    wants. `identity` and
     `names` are fields of a row; `is_paged` says that one call may give the first rows only, `most`
     is the argument by which the tool follows pages, "" where it has none.
     """
@@ -141,7 +144,10 @@ def find_lookup(
 
 
 def _is_identity(wanted: ToolParameter) -> bool:
-    if len(wanted.pointer) != 1 or not wanted.required or wanted.enum or wanted.items is not None:
+    """A field of a body has to say of what it is the id: its own `id` may be one that is new."""
+    if not wanted.required or wanted.enum or wanted.items is not None:
+        return False
+    if len(wanted.pointer) > 2 or (len(wanted.pointer) == 2 and len(wanted.words) == 1):
         return False
     if wanted.words in _NAMES or wanted.is_choosing or wanted.is_boolean:
         return False
@@ -217,38 +223,53 @@ def find_said_name(
     named: Set[str] = frozenset(),
 ) -> SaidName | None:
     """What a task says in place of the id that `parameter` wants; None where it says the id, or
-    nothing, or another required argument is missing too. `named` are more stems of words that are
-    no names.
+    nothing, or asks for several things, or another required argument is missing too. `named` are
+    more stems of words that are no names.
     """
+    noun = _find_noun_of(target, parameter)
     if [name for name in reading.missing if name != parameter] or reading.problem:
+        return None
+    if _asks_for_several(task, target, noun):
         return None
     rest = task
     for name, evidence in reading.evidence.items():
         if name != parameter and evidence:
             rest = rest.replace(evidence, " " * len(evidence))
     values = [value for value in scan_values(rest) if value.kind not in ("currency", "vague")]
-    if parameter in reading.arguments:
-        return _take_read_name(values, reading, parameter)
+    if (read := _find_value(reading.arguments, parameter)) is not None:
+        return _take_read_name(read, values, reading, parameter)
     known = list_identifiers(target, server, title) | named
     unnamed = [m for m in _WORD.finditer(rest) if not _is_known(m[0], known)]
     if not unnamed:
         return None
     if len(values) == 1 and values[0].kind in _ALSO_NAMING:
         (value,) = values
-        if all(value.start <= m.start() and m.end() <= value.end for m in unnamed):
+        beside = [m for m in unnamed if m.start() < value.start or value.end < m.end()]
+        # What a description says is a stranger's word: enough to ask, not to know.
+        told = {stem_word(word) for word in split_words(target.description[:MAX_TOLD])}
+        if all(_is_known(m[0], known | told) for m in beside):
             text = str(value.value)[:MAX_NAME]
-            return SaidName(text, value.kind == "quoted" or _is_name(value.kind, text))
+            plain = value.kind == "quoted" or _is_name(value.kind, text)
+            return SaidName(text, plain and not beside)
     elif any(value.kind not in _NAMING for value in values):
         return None
     start, end = unnamed[0].start(), unnamed[-1].end()
     text = rest[start:end].strip()
     # `the recipe Leek soup`: a capital behind the thing's own name, up to the end.
     before = split_words(rest[:start])[-1:]
-    noun = _find_noun_of(target, parameter)
     behind = bool(before) and to_singular(before[0]) in noun
     ends = _CLAUSE_END.match(rest, end) is not None
     plain = text[:1].isupper() and behind and ends and _is_name("name", text)
     return SaidName(text[:MAX_NAME], plain) if behind and len(text) <= MAX_NAME else None
+
+
+def _asks_for_several(task: str, target: ToolDefinition, noun: Sequence[str]) -> bool:
+    """Whether the things are said in the plural alone, which no name of the tool has: `which
+    tickets has Ada` is about no ticket that is called so.
+    """
+    said = {*split_words(task)} - {*split_words(target.name)}
+    many = {word for word in said if to_singular(word) != word and to_singular(word) in noun}
+    return bool(many) and not said & {*noun}
 
 
 def _find_noun_of(target: ToolDefinition, parameter: str) -> tuple[str, ...]:
@@ -256,11 +277,20 @@ def _find_noun_of(target: ToolDefinition, parameter: str) -> tuple[str, ...]:
     return _find_noun(wanted, target) if wanted is not None else ()
 
 
-def _take_read_name(values: Sequence[Value], reading: Reading, parameter: str) -> SaidName | None:
+def _find_value(arguments: Any, parameter: str) -> Any:
+    """The value of an argument, or of a field of one, by its dotted name; None for none."""
+    for name in parameter.split("."):
+        arguments = arguments.get(name) if isinstance(arguments, Mapping) else None
+    return arguments
+
+
+def _take_read_name(
+    value: Any, values: Sequence[Value], reading: Reading, parameter: str
+) -> SaidName | None:
     """A name that was read as the id because it stands behind the thing: `the film Metropolis`.
     Who writes `film id` says that it is one.
     """
-    value, evidence = reading.arguments[parameter], reading.evidence.get(parameter, "")
+    evidence = reading.evidence.get(parameter, "")
     if not isinstance(value, str) or {*split_words(evidence)} & _IDENTIFYING:
         return None
     kinds = {each.kind for each in values if each.value == value}

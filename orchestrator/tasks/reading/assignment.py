@@ -111,6 +111,14 @@ class Assignment:
         found = self._ends.get(len(self.task[:start].rstrip()))
         return found if found is not None and self.values[found].kind == "number" else None
 
+    def find_name_before(self, start: int) -> int | None:
+        """The name behind an article that ends right before a label: `the Blue room`."""
+        at = self._ends.get(len(self.task[:start].rstrip()))
+        if at is None or at in self.used or self.values[at].kind not in ("name", "quoted"):
+            return None
+        before = self.lower[max(0, self.values[at].start - 5) : self.values[at].start]
+        return at if re.search(r"\bthe\s\Z", before) else None
+
     def list_covered(self, start: int, end: int) -> list[int]:
         return [at for at, v in enumerate(self.values) if start <= v.start and v.end <= end]
 

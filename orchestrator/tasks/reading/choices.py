@@ -93,21 +93,24 @@ def find_choice(
     said: TaskWords, parameter: ToolParameter, *, many: bool = False
 ) -> tuple[Any, str] | None:
     """The one value of an enumeration that the task has words for, with those words; with `many`
-    all of them, as a list.
+    all of them, as a list. A word that is a value itself stands for no other one.
 
     A value of a parameter that decides what the call does counts only where it is quoted.
     """
     if parameter.is_choosing:
         return _find_quoted(said.task, parameter)
-    found: dict[str, tuple[Any, str]] = {}
+    own: dict[str, tuple[Any, str]] = {}
+    others: dict[str, tuple[Any, str]] = {}
     for value in parameter.enum:
         if isinstance(value, bool) or not isinstance(value, str | int):
             continue
-        words = split_words(str(value)[:MAX_SPELLING])
-        evidence = said.find_row(words) or _find_synonym(said, str(value).lower())
-        evidence = evidence or _find_word(said, _STATES.get(str(value).lower()))
-        if evidence:
-            found[str(value)] = (value, evidence)
+        name = str(value).lower()
+        if evidence := said.find_row(split_words(str(value)[:MAX_SPELLING])):
+            own[str(value)] = (value, evidence)
+        elif evidence := _find_synonym(said, name) or _find_word(said, _STATES.get(name)):
+            others[str(value)] = (value, evidence)
+    taken = {evidence for _, evidence in own.values()}
+    found = own | {name: each for name, each in others.items() if each[1] not in taken}
     kept = _drop_shorter(found)
     if many and kept:
         return [value for value, _ in kept.values()], ", ".join(e for _, e in kept.values())

@@ -26,6 +26,9 @@ _TO = frozenset("to target destination end until till before quote recipient int
 _FROM_SAID = re.compile(r"\b(?:from|since|after|starting|between)\s+(?:the\s+|on\s+)?\Z", re.I)
 _TO_SAID = re.compile(r"\b(?:to|until|till|before|through|into|and)\s+(?:the\s+)?\Z", re.I)
 _BY_SAID = re.compile(r"\bby\s+\Z", re.I)
+_FIRST = frozenset("from start begin beginning".split())
+_LAST = frozenset("to end until till through".split())
+_FOR_SAID = re.compile(r"\b(?:at|by|for|from|in|of|to|with)\s+(?:the\s+)?\Z", re.I)
 _AT_SAID = re.compile(r"\b(?:in|at|near|around)\s+\Z", re.I)
 _QUANTITIES = frozenset("count quantity qty".split())
 _WORD_BEFORE = re.compile(r"\b([^\W\d_]+)\s+(?:number\s+|no\.?\s+)?#?\Z")
@@ -176,6 +179,25 @@ def read_states(state: Assignment) -> None:
         state.doubtful.append(parameter.name)
 
 
+def read_single_days(state: Assignment) -> None:
+    """The one day of a task for both ends of a range of days: `the events on 2026-12-01`. Whether
+    its last day counts, no name says.
+    """
+    dates = [(at, v) for at, v in state.list_free() if v.kind == "date"]
+    ends = [p for p in state.list_open() if p.kind == "date" and not p.required]
+    first = [p for p in ends if _FIRST & {*p.words}]
+    last = [p for p in ends if _LAST & {*p.words}]
+    if not len(dates) == len(first) == len(last) == 1 or len(ends) != 2:
+        return
+    ((at, value),) = dates
+    before = state.task[max(0, value.start - 30) : value.start]
+    if _FROM_SAID.search(before) or _TO_SAID.search(before) or _BY_SAID.search(before):
+        return
+    for parameter in (*first, *last):
+        state.assign(parameter, value.value, value.text, [at])
+        state.doubtful.append(parameter.name)
+
+
 def read_quantities(state: Assignment) -> None:
     """`buy two tickets` for the one required number that says how many."""
     wanted = [
@@ -211,6 +233,7 @@ def read_by_kind(state: Assignment) -> None:
                 if _goes_by_kind(value, parameter, confident)
                 and (fitted := fit_value(value, parameter, is_named=False)) is not NOTHING
             ]
+            found = _prefer_codes(found, parameter)
             if len(found) != 1:
                 continue
             ((at, value, fitted),) = found
@@ -220,6 +243,28 @@ def read_by_kind(state: Assignment) -> None:
                 state.assign(parameter, fitted, value.text, [at])
                 if value.kind == "name" and not parameter.required:
                     _doubt_filter(state, parameter, value)
+                elif value.kind == "name" == parameter.kind:
+                    _doubt_naming(state, parameter, value)
+
+
+def _prefer_codes(
+    found: list[tuple[int, Value, Any]], parameter: ToolParameter
+) -> list[tuple[int, Value, Any]]:
+    """Of a code and bare numbers the code, for an id that is a text: `set the price of TEA-1 to
+    5.20`.
+    """
+    codes = [each for each in found if each[1].kind in ("code", "uuid")]
+    numbers = [each for each in found if each[1].kind == "number"]
+    if parameter.kind == "id" and len(codes) == 1 and len(numbers) == len(found) - 1:
+        return codes
+    return found
+
+
+def _doubt_naming(state: Assignment, parameter: ToolParameter, value: Value) -> None:
+    """`a ticket for Ada` may be one that Ada gets, and none that is called so."""
+    before = state.task[max(0, value.start - 12) : value.start]
+    if _FOR_SAID.search(before):
+        state.doubtful.append(parameter.name)
 
 
 def _doubt_filter(state: Assignment, parameter: ToolParameter, value: Value) -> None:

@@ -69,6 +69,29 @@ def read_sought(state: Assignment) -> None:
         state.doubtful.append(wanted[0].name)
 
 
+def read_behind_colon(state: Assignment) -> None:
+    """What stands behind the colon of a task, for the one text that a write needs: `comment on
+    APP-12: fixed in build 77`.
+    """
+    wanted = [
+        p
+        for p in state.list_open()
+        if p.required and p.words[-1:] and p.words[-1] in _WRITTEN and "string" in p.types
+    ]
+    found = [*_BEHIND_COLON.finditer(state.task)]
+    if len(wanted) != 1 or len(found) != 1 or wanted[0].enum or wanted[0].is_choosing:
+        return
+    start, end = found[0].span("text")
+    if _is_unused_span(state, start, end):
+        (parameter,), text = wanted, state.task[start:end].strip().strip("\"'")
+        state.assign(parameter, text, found[0]["text"], state.list_covered(start, end))
+        state.doubtful.append(parameter.name)
+
+
+_WRITTEN = frozenset("text message comment note body content description".split())
+_BEHIND_COLON = re.compile(r":\s+(?P<text>[^\s:][^:\n]{0,2000})\Z")
+
+
 def _is_unused_span(state: Assignment, start: int, end: int) -> bool:
     return not any(
         at in state.used and start <= value.start < end for at, value in enumerate(state.values)

@@ -96,6 +96,27 @@ def read_explicit(state: Assignment) -> None:
                          state.list_covered(match.start(), match.end()))  # fmt: skip
 
 
+def read_named_before(state: Assignment) -> None:
+    """A name before the name of a parameter: `the Blue room`. The thing may as well be called so
+    as a whole.
+    """
+    for parameter in state.list_open():
+        if "string" not in parameter.types or parameter.enum or parameter.is_choosing:
+            continue
+        if not parameter.required or parameter.kind not in ("", "name", "id", "place", "person"):
+            continue
+        found = {
+            at
+            for label, _ in list_labels(parameter)
+            for mention in state.find_mentions(label)
+            if (at := state.find_name_before(mention.start())) is not None
+        }
+        if len(found) == 1:
+            value = state.values[at := found.pop()]
+            state.assign(parameter, value.value, value.text, [at])
+            state.doubtful.append(parameter.name)
+
+
 def read_counts(state: Assignment) -> None:
     """`first 5`, `top 10`, `20 results` for the parameter that limits the results."""
     counting = [p for p in state.list_open() if p.is_counting]

@@ -22,6 +22,7 @@ from orchestrator.tasks.run.lookups import (
     count_more,
     describe_match,
     find_done_list,
+    find_lists,
     find_named_lookup,
     insert_lookup,
     list_choices,
@@ -40,6 +41,7 @@ from orchestrator.tasks.run.thinking import (
     read_words,
 )
 from sandbox.bundle.model import ToolDefinition
+from sandbox.schemas.coercion import nest_values
 from sandbox.schemas.validator import get_checker
 
 EARLIER = "earlier"
@@ -196,7 +198,10 @@ class Filling:
             "steps": change_step(
                 state,
                 step["id"],
-                arguments={**filled.arguments, name: build_reference(named.lookup, finding, row)},
+                arguments=merge_arguments(
+                    filled.arguments,
+                    nest_values({name: build_reference(named.lookup, finding, row)}),
+                ),
                 origins={**filled.reading.origins, name: "step"},
                 evidence=dict(filled.reading.evidence),
                 doubts=[*doubts, *describe_match(named, found, writes=writes)],
@@ -288,6 +293,8 @@ class Filling:
             filled.missing,
             filled.reading.problem,
         )
+        lists = find_lists(self.context.parts, get_server(step["tool"]), tool, filled.missing)
+        question = questions.name_lists(question, lists)
         question = questions.suggest_values(question, self._find_earlier(step["tool"]))
         return await self._keep_answer(state, step, filled, question)
 

@@ -4,7 +4,7 @@ needs it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -56,7 +56,7 @@ def find_named_lookup(
         member = parts.roster.get_server(server)
     except (UnknownTool, BundleInvalid, RegistryError):
         return None
-    read = [name for name in reading.arguments if reading.origins.get(name) == "task"]
+    read = [name for name, origin in reading.origins.items() if origin == "task"]
     entry, listed = member.entry, {}
 
     def is_callable(each: ToolDefinition) -> bool:
@@ -117,12 +117,36 @@ def read_by_name(reading: Reading, named: NamedLookup) -> Reading:
     doubtful = tuple(name for name in reading.doubtful if name != parameter)
     return replace(
         reading,
-        arguments={k: v for k, v in reading.arguments.items() if k != parameter},
+        arguments=_leave_out(reading.arguments, parameter.split(".")),
         evidence={**named.evidence, **reading.evidence, parameter: said.text},
         missing=tuple(name for name in reading.missing if name != parameter),
         unused=tuple(each for each in reading.unused if each.strip("\"'`") not in read),
         doubtful=doubtful if said.is_plain else (*doubtful, parameter),
     )
+
+
+def _leave_out(arguments: Mapping[str, Any], pointer: Sequence[str]) -> dict[str, Any]:
+    """Arguments without one of them, or without a field of one."""
+    name, inner = pointer[0], pointer[1:]
+    before = arguments.get(name)
+    kept = {key: value for key, value in arguments.items() if key != name}
+    if inner and isinstance(before, Mapping):
+        kept[name] = _leave_out(before, inner)
+    return kept
+
+
+def find_lists(
+    parts: TaskParts, server: str, tool: ToolDefinition, missing: Sequence[str]
+) -> dict[str, str]:
+    """For those of a tool's missing arguments that are ids, the read of its server that gives them
+    with names.
+    """
+    try:
+        siblings = parts.roster.get_server(server).tools.values()
+    except (UnknownTool, BundleInvalid, RegistryError):
+        return {}
+    found = {name: find_lookup(tool, siblings, name) for name in missing}
+    return {name: f"{server}.{each.tool}" for name, each in found.items() if each is not None}
 
 
 def may_look_up(parts: TaskParts, step: StepState, named: NamedLookup) -> bool:
@@ -171,10 +195,14 @@ def insert_lookup(
 
 
 def drop_lookup(state: RunState, finding: StepState) -> RunState:
-    """The run without a lookup that was not confirmed: the id is asked for."""
+    """The run without a lookup that was not confirmed: the id is asked for, or first which tool is
+    meant where words alone said so.
+    """
     identity, waiting = finding["id"], state["steps"][finding["finds"]]
     after = [name for name in waiting["after"] if name != identity]
     kept: StepState = {**waiting, "after": after, "found_by": ""}
+    if waiting.get("choice") == "confirm" and not waiting.get("rounds"):
+        kept |= {"choice": "choose", "tool": "", "arguments": {}, "rounds": 1}
     steps = {name: each for name, each in state["steps"].items() if name != identity}
     return {"steps": {**steps, waiting["id"]: kept}, "current": waiting["id"]}
 

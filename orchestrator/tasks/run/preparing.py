@@ -323,6 +323,7 @@ class Preparing:
             tool.access,
             {"each": step["each"]} if step.get("each") else step["resolved"],
             [step["why"]] if step.get("why") else [],
+            tool.input_schema if step.get("doubts") and not step.get("finds") else None,
         )
         answer = self.context.ask(question, state)
         if answer["confirm"]:

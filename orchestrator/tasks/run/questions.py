@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from orchestrator.tasks.model import Question
@@ -27,6 +28,7 @@ gets it, is to stay within 1,500 tokens.
 MAX_FIELDS = 8
 """Of an object that is asked for as a whole."""
 MAX_REASONS = 2
+MAX_LISTS = 3
 _REASONS: Mapping[str, str] = {
     "writes": "It writes, and words alone are not enough for that.",
     "uncertain_intent": "The words are not plainly an order.",
@@ -43,20 +45,35 @@ MAX_CUT = 40
 
 
 def build_confirmation(
-    step: str, number: int, tool: str, access: str, arguments: Mapping[str, Any], why: Sequence[str]
+    step: str,
+    number: int,
+    tool: str,
+    access: str,
+    arguments: Mapping[str, Any],
+    why: Sequence[str],
+    schema: Mapping[str, Any] | None = None,
 ) -> Question:
-    """Whether a call is meant, with the call as it would be made. `why` it is asked."""
+    """Whether a call is meant, with the call as it would be made. `why` it is asked. `schema` is
+    what the tool takes, where something else than this may be meant.
+    """
     filled = _shorten(json.dumps(arguments, ensure_ascii=False))
     verb = "reads" if access == "read" else "writes, once a person approves it"
     reasons = f" {' '.join(why)}" if why else ""
+    shown = {"tool": tool, "access": access, "arguments": dict(arguments), "why": list(why)}
+    if schema is not None:
+        shown["inputSchema"] = _shorten_schema(dict(schema), MAX_ROOM)
     return Question(
         _number("confirm", step, number),
         "confirm",
         step,
-        f"Call {tool} ({verb}) with {filled}?{reasons}",
-        {"tool": tool, "access": access, "arguments": dict(arguments), "why": list(why)},
-        _build_schema({"confirm": {"type": "boolean"}, "arguments": {"type": "object"}}, "confirm"),
+        f"Call {tool} ({verb}) with {filled}?{reasons}{_OTHERWISE if schema is not None else ''}",
+        shown,
+        _build_schema({"confirm": {"type": "boolean"}, "arguments": _INSTEAD}, "confirm"),
     )
+
+
+_OTHERWISE = " With `arguments` beside `confirm` true it is called with those instead."
+_INSTEAD = {"type": "object", "description": "All arguments of the call, instead of those shown."}
 
 
 def explain_reasons(reasons: Sequence[str]) -> list[str]:
@@ -137,6 +154,15 @@ def build_missing(
         },
         _build_schema({"arguments": required}, "arguments"),
     )
+
+
+def name_lists(question: Question, lists: Mapping[str, str]) -> Question:
+    """A question for arguments with the read that gives the ids among them, for who has names."""
+    if not lists:
+        return question
+    told = "; ".join(f"{tool} lists {name}" for name, tool in [*lists.items()][:MAX_LISTS])
+    text = f"{question.text} If only a name is known: {told}."
+    return replace(question, text=text, shown={**question.shown, "listed_by": dict(lists)})
 
 
 def suggest_values(question: Question, earlier: Mapping[str, Any]) -> Question:
@@ -301,9 +327,16 @@ def _build_example(question: Question, name: str) -> dict[str, Any]:
     if question.kind == "plan":
         return {**example, "accept": True}
     if "source" in question.schema["properties"]:
-        return {**example, "source": "https://api.example.com/openapi.json"}
-    values = dict.fromkeys(question.shown["missing"], "…") | question.shown.get("earlier", {})
-    return {**example, "arguments": nest_values(values)}
+        return {**example, "source": "…"}
+    missing = question.shown["missing"]
+    values = {name: _hold_place(schema) for name, schema in missing.items()}
+    return {**example, "arguments": nest_values(values | question.shown.get("earlier", {}))}
+
+
+def _hold_place(schema: Mapping[str, Any]) -> Any:
+    """What stands for a value that nobody knows: of an object for one of its fields."""
+    fields = schema.get("properties")
+    return dict.fromkeys(islice(fields, 1), "…") if isinstance(fields, Mapping) else "…"
 
 
 def _describe(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:

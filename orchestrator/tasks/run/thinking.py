@@ -157,8 +157,10 @@ def decide_step(
         decision = RoutingDecision("confirm" if clear else "choose", decision.reasons)
     named = decision.kind in ("act", "confirm") and first is not None
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
+    if decision.kind == "confirm" and may_be_write(decision, intent, found, name):
+        decision, name, named = RoutingDecision("choose", decision.reasons), "", False
     looks_up = named and {*decision.reasons} <= _WRITING
-    shown = tuple(each.to_json() for each in found)
+    shown = tuple(each.to_json() for each in order_shown(found, intent))
     return StepDecision(decision, name, shown, reading, looks_up)
 
 
@@ -175,6 +177,34 @@ def order_by_access(found: Sequence[Suggestion], intent: TaskIntent) -> list[Sug
     if intent.reason in _ASKING:
         return reads
     return [*reads, *(each for each in found if each.access != "read")]
+
+
+def order_shown(found: Sequence[Suggestion], intent: TaskIntent) -> list[Suggestion]:
+    """The candidates as a question lists them: those of the first's server that write first where
+    the words plainly order a write, since the first is what an answer is likely to name.
+    """
+    if not found or not _orders_write(intent):
+        return list(found)
+    server = found[0].entry.name
+    return sorted(found, key=lambda each: each.access == "read" or each.entry.name != server)
+
+
+def _orders_write(intent: TaskIntent) -> bool:
+    return intent.kind == "command" and intent.certain and intent.access == "write"
+
+
+def may_be_write(
+    decision: RoutingDecision, intent: TaskIntent, found: Sequence[Suggestion], tool: str
+) -> bool:
+    """Whether a read would be proposed for words that plainly order a write, some of which it is
+    not named by (`close ticket 12` for `get_ticket`), though its server has tools that write.
+    """
+    chosen = next((e for e in found if f"{e.match.entry}.{e.match.tool}" == tool), None)
+    if chosen is None or chosen.access != "read" or "unnamed_words" not in decision.reasons:
+        return False
+    return _orders_write(intent) and any(
+        each.access != "read" and each.entry.name == chosen.entry.name for each in found
+    )
 
 
 _ASKING: frozenset[IntentReason] = frozenset({"question", "deictic", "opinion"})
@@ -435,9 +465,8 @@ def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) 
     accounts for, where the tool has arguments left that they may have been meant for. The name of
     an argument that got no value accounts for nothing: `ordered by price` wants one for `ordering`.
     """
-    properties = tool.input_schema.get("properties")
-    named = properties if isinstance(properties, Mapping) else {}
-    filled = {name: part for name, part in named.items() if name in reading.arguments}
+    named = list_parameters(tool.input_schema)
+    filled = {p.name: p.schema for p in named if {p.name, p.pointer[0]} & reading.origins.keys()}
     if reading.unused or len(filled) == len(named):
         return reading
     told = " ".join([tool.description, *reading.evidence.values()])

@@ -59,6 +59,17 @@ def test_the_summary_names_the_longest_steps() -> None:
     told = [str(line) for line in render_summary(EVENTS, 10.0, 16.0)]
     assert told == ["3 steps in 6.0 s; the longest: live 3.0 s, find 1.0 s, static 0.5 s"]
     assert render_summary((), 10.0, 16.0) == []
+    twice = (JobEvent(10.4, "find", "a"), JobEvent(10.8, "find", "b"), JobEvent(10.81, "host", "c"))
+    (told,) = map(str, render_summary(twice, 10.0, 11.0))
+    assert told == "3 steps in 1.0 s; the longest: find 0.8 s"
+
+
+def test_steps_that_took_no_time_are_not_summed_up() -> None:
+    quick = (JobEvent(10.01, "find", "a"), JobEvent(10.02, "host", "b"))
+    assert render_summary(quick, 10.0, 10.03) == []
+
+
+def test_an_event_comes_at_the_end_of_its_step() -> None:
     assert measure_steps(EVENTS[:1], 12.0) == [("find", 0.0, "found OpenAPI")]
 
 

@@ -5,14 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import click
 import pytest
 
 from orchestrator.approvals.needs import describe_wait, engine_need
 from orchestrator.cli.job_report import report_job
+from orchestrator.cli.resume import show_needs, tell_way_on
 from orchestrator.cli.terminal import WAITING
+from orchestrator.errors import WrongPin
+from orchestrator.views.jobs import build_forge_result
 from registry.jobs.pending import DraftLine, PendingForge, pending_json
 from registry.models import Job
-from registry.needs import BudgetLine, BudgetNeed, CredentialNeed, HostNeed, Need, UnfreezeNeed
+from registry.needs import (
+    BudgetLine,
+    BudgetNeed,
+    CredentialNeed,
+    HostNeed,
+    Need,
+    SuccessionNeed,
+    UnfreezeNeed,
+)
 from sandbox.errors import ComponentMissing
 from tests.registry.samples import job
 
@@ -94,3 +106,43 @@ def test_a_job_that_needs_a_credential_says_so_first(capsys: pytest.CaptureFixtu
     told = printed(capsys, held)
     assert told.startswith("a credential is missing.")
     assert " ".join(told.split()).count(asked) == 1
+
+
+def test_a_forge_that_changed_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    result = {"server": "pets", "version": 2, "state": "active", "tools": [], "problems": []}
+    report_job(replace(job(), state="done", result=result), False)
+    assert "pets version 2 is active.\n" in capsys.readouterr().out
+    report_job(replace(job(), state="done", result={**result, "unchanged": True}), False)
+    assert "pets version 2 is active as before; nothing changed.\n" in capsys.readouterr().out
+
+
+def test_a_client_is_told_whether_a_forge_changed_anything() -> None:
+    made = {"server": "pets", "version": 2, "tools": ["pets.list"], "problems": [], "learned": []}
+
+    def tell(result: dict[str, Any]) -> str:
+        told = build_forge_result(replace(job(), state="done", result=result, message=""))
+        return str(told["content"][0]["text"])
+
+    assert tell(made).startswith("Registered. Its tools: pets.list.")
+    assert tell({**made, "unchanged": True}).startswith("Registered before, and nothing changed.")
+
+
+@pytest.mark.parametrize("ended", [click.Abort(), WrongPin("that is not the PIN")])
+def test_who_ends_the_question_of_a_job_is_told_how_the_job_goes_on(
+    capsys: pytest.CaptureFixture[str], ended: Exception
+) -> None:
+    with pytest.raises(type(ended)), tell_way_on("toolwright allow j1", job()):
+        raise ended
+    told = capsys.readouterr().err
+    assert "Job j1 waits: `toolwright allow j1` goes on with it" in told
+    assert "`toolwright jobs j1 --cancel` ends it" in told
+
+
+def test_a_change_of_version_is_asked_for_in_words_and_names_the_other_way(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_needs(job(), SuccessionNeed("pets", 1, ("GET /owners",), "d"))
+    told = capsys.readouterr().err
+    assert "your yes to a version of pets that does other things than version 1" in told
+    assert "`--name NAME` makes a server beside it" in told
+    assert "succession" not in told

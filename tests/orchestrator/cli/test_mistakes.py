@@ -151,6 +151,8 @@ MISTAKES = [
     ("source add ftp://x/", "ftp://x/", "https://host/"),
     ("secret set n.x --value-file ./nothere", "nothere", "No such file"),
     ("secret set dns", "dns is a server", "dns.NAME"),
+    ("secret set .token", "'.token' is no name", "SERVER.NAME"),
+    ("secret bind dns.", "'dns.' is no name", "SERVER.NAME"),
     ("secret set dns.x --auth header", "--auth header says no place", "toolwright secret set"),
     ("control --host 192.0.2.1", "no address of this machine", "--host"),
     ("forge {place}", "{place}: it is a directory", "path or URL"),
@@ -274,6 +276,7 @@ STATES = [
 ]
 ANSWERS = {
     "/page": Page(b"<!doctype html><html><body>Hello</body></html>"),
+    "/odata/$metadata": Page(b"<!doctype html><html><body>Hello</body></html>"),
     "/locked": Page(b"", 401, (("WWW-Authenticate", "Bearer"),)),
     "/tab": Page(FILES["tab.yaml"].encode()),
     "/empty": Page(b""),
@@ -288,7 +291,9 @@ FETCHES = [
     ("compile {tls}/x", "TLS certificate is refused: self-signed", "SSL_CERT_FILE"),
     ("compile {later}/x", "certificate is not yet valid", "this machine's clock says"),
     ("compile {ended}/x", "certificate has expired", "this machine's clock says"),
+    ("compile {plain}/x", "does not speak TLS at that port", "is http:// meant"),
     ("forge {site}/locked", "asks for a credential (401)", "toolwright source add"),
+    ("forge {site}/odata/$metadata", "/odata/$metadata: HTTP 200, a page", "Give another source"),
     ("forge {site}/page", "/page: HTTP 200, a page", "Give another source"),
 ]
 
@@ -331,6 +336,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
     ):
         ports = {"tls": tls, "later": later, "ended": ended}
         found = {name: f"https://localhost:{port}" for name, port in ports.items()}
+        found["plain"] = here.url.replace("http:", "https:")
         yield {"site": here.url, **found, **{f"{n}.pem": str(p) for n, p in places.items()}}
 
 
@@ -474,6 +480,11 @@ def test_nothing_frozen_is_told_without_a_pin(home: Settings) -> None:
 def test_a_search_that_finds_nothing_says_what_to_do_next(home: Settings) -> None:
     told = run_words(home.home, "audit", "search", "Fernn")
     assert "Nothing found. `toolwright audit search`" in told.stdout
+
+
+def test_a_search_for_what_no_tool_is_like_lists_none(home: Settings) -> None:
+    told = run_words(home.home, "find", "qwertz uiop zxcvb")
+    assert told.stdout.startswith("No registered tool fits.")
 
 
 def test_the_beginning_of_an_id_is_enough_for_its_audit(tmp_path: Path) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from io import StringIO
+import json
+from io import BytesIO, StringIO, TextIOWrapper
 
 from rich.console import Console
 
-from orchestrator.cli.terminal import Screen, print_noted_table, print_table, use_screen
+from orchestrator.cli.terminal import (
+    Screen,
+    print_json,
+    print_noted_table,
+    print_table,
+    use_screen,
+)
 
 ID = "62a214b42b74ff27"
 
@@ -48,3 +55,47 @@ def test_a_row_is_one_line_where_no_terminal_shows_it() -> None:
         ID,
         "  a note that is longer than twenty",
     ]
+
+
+def print_calls(width: int) -> list[str]:
+    console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
+    with use_screen(Screen(console, console)):
+        print_table(
+            ("call", "when", "tool", "outcome", "task"),
+            [
+                (ID, "7 minutes ago", "nursery.list_plants", "arguments (input)", "all green ones"),
+                (ID, "a day ago", "nursery.get_plant", "ok", ""),
+            ],
+        )
+    return console.file.getvalue().splitlines()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_no_word_of_a_table_is_broken_where_the_terminal_has_room_for_it() -> None:
+    for width in (70, 80, 100, 200):
+        lines = print_calls(width)
+        words = {word for line in lines for word in line.split()}
+        assert {"nursery.list_plants", "minutes", "arguments", "(input)", "green"} <= words
+        assert max(map(len, lines)) <= width
+    assert len(print_calls(200)) == 3
+
+
+def test_a_tools_name_is_whole_on_a_narrow_terminal_too() -> None:
+    assert "nursery.list_plants" in " ".join(print_calls(50))
+
+
+def test_a_table_without_rows_shows_its_heads() -> None:
+    console = Console(file=StringIO(), width=20, force_terminal=True, color_system=None)
+    with use_screen(Screen(console, console)):
+        print_table(("tool", "task"), [])
+    assert console.file.getvalue().split() == ["tool", "task"]  # type: ignore[attr-defined]
+
+
+def test_json_is_valid_where_the_output_has_no_bytes_for_a_letter() -> None:
+    written = BytesIO()
+    file = TextIOWrapper(written, encoding="latin-1", errors="backslashreplace")
+    console = Console(file=file, width=80)
+    with use_screen(Screen(console, console)):
+        print_json({"name": "K\u00f6nig \u25c2"})
+    file.flush()
+    assert b"\\u25c2" in written.getvalue()
+    assert json.loads(written.getvalue().decode("latin-1")) == {"name": "K\u00f6nig \u25c2"}

@@ -103,6 +103,16 @@ def test_a_source_is_added_with_the_pin_and_its_secret_has_to_be_set(
     assert (SOURCE in room, "docs" in room, VALUE in room) == (True, True, False)
 
 
+def test_a_secret_that_no_source_sends_is_said_to_go_nowhere(store: Store, plane: Plane) -> None:
+    body = {"server": SOURCES, "name": "docs", "value": VALUE, "pin": PIN}
+    told = plane.ask("POST", "/secrets", json=body).json()["told"]
+    assert told.startswith("docs is set. It goes nowhere yet")
+    source = {"url": SOURCE, "header": "X-Key", "secret": "docs", "pin": PIN}
+    assert plane.ask("POST", "/sources", json=source).status_code == 200
+    again = plane.ask("POST", "/secrets", json=body).json()["told"]
+    assert again == "docs is set."
+
+
 def test_the_forms_work_for_the_page_that_showed_them_alone(plane: Plane, store: Store) -> None:
     browser = log_in(plane)
     body = {"url": SOURCE, "pin": PIN}

@@ -17,7 +17,7 @@ from orchestrator.control.rendering import PartRenderer
 from orchestrator.control.rooms.approvals import Waiting, show_approval, summarize_write
 from orchestrator.control.rooms.jobs import QUEUED
 from orchestrator.control.rooms.place import ROOMS, Place, parse_place
-from orchestrator.control.rooms.records import view_audit
+from orchestrator.control.rooms.records import name_kind, view_audit
 from orchestrator.control.rooms.server_trust import explain_next_level
 from orchestrator.settings import Settings
 from registry.audit.search import AuditQuery
@@ -28,6 +28,7 @@ from registry.secrets.vault import Secret, open_vault
 from registry.store import Store
 from registry.trust import TrustRecord, compute_standing
 from sandbox.wire.exchange import WireRequest
+from tests.functional.home import ROOT
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.control.filled import fill_store
 from tests.orchestrator.control.screenshots import NARROW, log_in
@@ -379,3 +380,19 @@ def test_an_approval_says_what_its_tool_does_and_whether_it_destroys(store: Stor
         )
         assert destroys in waiting
         assert ('class="badge destructive"' in waiting) == bool(destroys)
+
+
+KIND = re.compile(
+    r"(?:_append_audit_row\(\s*connection,|footnotes\.add_row\(|\.add_note\()\s*\"([a-z_.]+)\""
+)
+"""The kind of a row where it is written out."""
+ENDED = ("job.done", "job.failed", "model.answered", "model.failed", "push.sent", "push.failed")
+
+
+def test_every_kind_of_row_is_named_for_who_does_not_know_the_kinds() -> None:
+    sources = [
+        path for part in ("registry", "orchestrator") for path in (ROOT / part).rglob("*.py")
+    ]
+    kinds = {kind for path in sources for kind in KIND.findall(path.read_text())} | {*ENDED}
+    assert len(kinds) > 20
+    assert [kind for kind in sorted(kinds) if not name_kind(kind)] == []

@@ -11,10 +11,13 @@ from orchestrator.results.shape import count_tokens
 from orchestrator.tasks.model import Question
 from orchestrator.tasks.run.questions import (
     build_choice,
+    build_confirmation,
     build_missing,
     build_plan_question,
+    build_source,
     build_which,
     encode_question,
+    name_lists,
 )
 from orchestrator.views.task_results import render_task_result
 
@@ -39,6 +42,7 @@ STEPS = [{"id": f"s{n}", "task": "do it " * 600, "after": []} for n in range(10)
     "question",
     [
         build_choice("s1", 0, "find it " * 400, CANDIDATES),
+        build_confirmation("s1", 0, "a.b", "read", {}, ["left out " * 60], SCHEMA),
         build_missing("s1", 0, "a.b", SCHEMA, {}, ["argument_199"], ""),
         build_plan_question(0, STEPS, {f"s{n}": CANDIDATES[:3] for n in range(10)}),
         build_which(
@@ -49,7 +53,7 @@ STEPS = [{"id": f"s{n}", "task": "do it " * 600, "after": []} for n in range(10)
             0,
         ),
     ],
-    ids=["choice", "missing", "plan", "which"],
+    ids=["choice", "confirm", "missing", "plan", "which"],
 )
 def test_a_question_is_given_to_clients_in_at_most_1500_tokens(question: Question) -> None:
     told = {"state": "asking", "run": "0" * 16, **encode_question(question, "0" * 16)}
@@ -162,3 +166,41 @@ def test_words_for_a_person_speak_to_the_person_and_words_for_a_model_of_them() 
         said = tell(value, to_person=True)
         for word in ("Tell the user", "the user", "`status`", "`tool`", "`arguments`"):
             assert word not in said
+
+
+def test_a_question_for_ids_names_the_reads_that_give_them_with_names() -> None:
+    body = {"type": "object", "properties": {"film_id": {}, "member_id": {}}}
+    missing = build_missing(
+        "s1",
+        0,
+        "a.lend",
+        {"properties": {"body": body}},
+        {},
+        ["body.film_id", "body.member_id"],
+        "",
+    )
+    asked = name_lists(missing, {"body.film_id": "a.list_films"})
+    assert asked.text.endswith("If only a name is known: a.list_films lists body.film_id.")
+    assert asked.shown["listed_by"] == {"body.film_id": "a.list_films"}
+    assert name_lists(missing, {}) == missing
+
+
+def test_a_confirmation_with_doubts_shows_what_else_the_tool_takes() -> None:
+    schema = {"type": "object", "properties": {"day": {"type": "string"}}}
+    sure = build_confirmation("s1", 0, "a.list", "read", {}, [])
+    assert "inputSchema" not in sure.shown
+    doubted = build_confirmation("s1", 0, "a.list", "read", {}, ["'Friday' was left out."], schema)
+    assert doubted.shown["inputSchema"] == schema
+    assert "`arguments` beside `confirm` true" in doubted.text
+
+
+def test_the_example_for_an_object_that_is_missing_is_one() -> None:
+    body = {"type": "object", "properties": {"status": {}, "title": {}}}
+    asked = build_missing("s1", 0, "a.b", {"properties": {"body": body}}, {}, ["body"], "")
+    example = encode_question(asked, "0" * 16)["answer_with"]["answer"]
+    assert example["arguments"] == {"body": {"status": "…"}}
+
+
+def test_the_example_of_an_answer_names_no_address_that_might_be_taken_for_one() -> None:
+    told = encode_question(build_source("s1", 0, "what is the weather?"), "0" * 16)
+    assert told["answer_with"]["answer"]["source"] == "…"

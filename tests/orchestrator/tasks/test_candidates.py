@@ -6,8 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.tasks.model import Reading
+from orchestrator.tasks.routing.decision import RoutingDecision
 from orchestrator.tasks.routing.intent import classify_task
-from orchestrator.tasks.run.thinking import order_by_access, prefer_fitting, strip_addresses
+from orchestrator.tasks.run.thinking import (
+    may_be_write,
+    order_by_access,
+    order_shown,
+    prefer_fitting,
+    strip_addresses,
+)
 from orchestrator.tasks.suggestions import Suggestion
 from registry.models import ToolMatch
 from tests.registry.samples import BLANK, entry
@@ -36,6 +43,26 @@ def test_an_order_to_show_puts_what_reads_first_and_keeps_the_rest() -> None:
     assert order_by_access([HEAT, ROOMS], asked) == [ROOMS, HEAT]
     told = classify_task("set the heating of the hall to 20")
     assert order_by_access([HEAT, ROOMS], told) == [HEAT, ROOMS]
+
+
+def test_who_orders_a_write_is_offered_the_writes_of_the_firsts_server_first() -> None:
+    other = suggest("set_price", "write", server="hotel")
+    ordered = classify_task("set the heating of the hall to 20")
+    assert order_shown([ROOM, other, ROOMS, HEAT], ordered) == [HEAT, ROOM, other, ROOMS]
+    asked = classify_task("show the heating of the hall")
+    assert order_shown([ROOM, HEAT], asked) == [ROOM, HEAT]
+    assert order_shown([], ordered) == []
+
+
+def test_an_order_to_write_is_no_read_that_it_does_not_name_where_the_server_writes() -> None:
+    unnamed = RoutingDecision("confirm", ("below_act", "unnamed_words"))
+    ordered, asked = classify_task("close room 12"), classify_task("show room 12")
+    assert may_be_write(unnamed, ordered, [ROOM, HEAT], "house.get_room")
+    assert not may_be_write(unnamed, asked, [ROOM, HEAT], "house.get_room")
+    assert not may_be_write(unnamed, ordered, [ROOM, ROOMS], "house.get_room")
+    assert not may_be_write(unnamed, ordered, [ROOM, HEAT], "house.set_heating")
+    named = RoutingDecision("confirm", ("below_act",))
+    assert not may_be_write(named, ordered, [ROOM, HEAT], "house.get_room")
 
 
 def test_the_one_tool_of_a_server_that_takes_what_is_said_comes_first() -> None:

@@ -74,3 +74,23 @@ def test_a_number_in_a_name_or_of_another_field_is_no_id_without_a_question(
 ) -> None:
     reading = read_words(task, GET, {}, "Library")
     assert (reading.arguments, reading.doubtful) == ({"id": 3}, doubtful)
+
+
+FIELDS_OF_A_NOTE = {"title": {"type": "string"}, "priority": {"enum": ["low", "high"]}}
+NOTE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "body": {"type": "object", "properties": FIELDS_OF_A_NOTE, "required": ["title"]}
+    },
+    "required": ["body"],
+    "additionalProperties": False,
+}
+CREATE = ToolDefinition("create_note", "POST /notes.", NOTE, {}, "write", group="notes")
+
+
+def test_words_that_no_field_of_a_body_took_are_told_as_left_out() -> None:
+    reading = read_words("create a note 'Login' about green buttons", CREATE, {}, "Notes")
+    assert reading.arguments == {"body": {"title": "Login"}}
+    assert reading.unused == ("green", "buttons")
+    whole = read_words("create a low note 'Login'", CREATE, {}, "Notes")
+    assert (whole.arguments["body"]["priority"], whole.unused) == ("low", ())

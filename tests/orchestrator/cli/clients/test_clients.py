@@ -326,8 +326,10 @@ def test_setup_writes_prints_and_removes_a_client_s_configuration(tmp_path: Path
     path = tmp_path / ".cursor" / "mcp.json"
     shown = setup("--client", "cursor", "--print")
     assert not path.exists()
-    setup("--client", "cursor")
+    added = setup("--client", "cursor")
+    assert "toolwright is added\nRestart Cursor" in added
     assert path.read_text() == shown
+    assert setup("--client", "cursor").endswith("toolwright was there already\n")
     setup("--client", "cursor", "--remove")
     assert json.loads(path.read_text()) == {"mcpServers": {}}
 

@@ -146,7 +146,13 @@ def test_what_stands_behind_the_thing_is_its_name(task: str, name: str, plain: b
 
 @pytest.mark.parametrize(
     "task",
-    ["show the film", "show the film of 2031-01-01", "get lost", "show film critics of Oslo and 3"],
+    [
+        "show the film",
+        "show the film of 2031-01-01",
+        "get lost",
+        "show film critics of Oslo and 3",
+        "which films does Mira Holt have?",
+    ],
 )
 def test_words_that_name_nothing_are_no_name(task: str) -> None:
     assert said(task) is None
@@ -235,3 +241,52 @@ def test_the_reference_points_at_the_rows_own_id() -> None:
         "$ref": "find_s1",
         "path": "$[1]['film_id']",
     }
+
+
+def lending(**fields: str) -> ToolDefinition:
+    properties = {name: {"type": kind} for name, kind in fields.items()}
+    body = {"type": "object", "properties": properties, "required": [*fields]}
+    return tool("lend_film", {"body": body}, {}, "write", ("body",))
+
+
+MEMBERS = tool("list_members", {}, rows_of({"id": "integer", "name": "string"}))
+
+
+def test_an_id_in_a_body_is_looked_up_where_its_name_says_of_what_it_is_one() -> None:
+    lend = lending(film_id="string", member_id="integer")
+    found = find_lookup(lend, [lend, LIST_FILMS, MEMBERS], "body.member_id")
+    assert found is not None
+    assert (found.tool, found.parameter) == ("list_members", "body.member_id")
+    assert find_lookup(lend, [lend, LIST_FILMS, MEMBERS], "body.film_id") is not None
+    own = lending(id="string")
+    assert find_lookup(own, [own, tool("films", {}, rows_of({"id": "string", "title": "string"}))],
+                       "body.id") is None  # fmt: skip
+
+
+def test_the_name_for_an_id_in_a_body_is_what_its_other_fields_do_not_say() -> None:
+    reading = Reading(
+        {"body": {"film_id": "f-1"}},
+        evidence={"body.film_id": "f-1"},
+        missing=("body.member_id",),
+    )
+    lend = lending(film_id="string", member_id="integer")
+    said = find_said_name("lend f-1 to Eva", lend, "cinema", "", reading, "body.member_id")
+    assert said == SaidName("Eva", True)
+
+
+def test_a_name_beside_words_of_the_description_is_one_that_has_to_be_shown() -> None:
+    taken = {"member_id": {"type": "integer", "x-in": "path:member_id"}}
+    target = ToolDefinition(
+        "list_member_rentals",
+        "List what a member has borrowed.",
+        {"type": "object", "properties": taken, "required": ["member_id"]},
+        {},
+        "read",
+    )
+    reading = Reading(missing=("member_id",))
+
+    def say(task: str) -> SaidName | None:
+        return find_said_name(task, target, "cinema", "Cinema", reading, "member_id")
+
+    assert say("what has Eva Novak borrowed?") == SaidName("Eva Novak", False)
+    assert say("what has Eva Novak stolen?") is None

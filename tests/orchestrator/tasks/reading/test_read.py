@@ -489,3 +489,55 @@ def test_the_verb_of_a_question_may_be_a_state(task: str) -> None:
     found = read_arguments(task, TICKETS)
     assert (found.arguments, found.doubtful) == ({"status": "open"}, ())
     assert read_arguments("open a ticket", TICKETS).arguments == {}
+
+
+URGENCY = tool(priority=listed("low", "normal", "high", "urgent"), state=listed("open", "closed"))
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments"),
+    [
+        ("list the open urgent tickets", {"priority": "urgent", "state": "open"}),
+        ("list important tickets", {"priority": "high"}),
+        ("list urgent and low tickets", {}),
+    ],
+)
+def test_a_word_that_is_a_value_itself_stands_for_no_other_one(
+    task: str, arguments: dict[str, Any]
+) -> None:
+    assert read_arguments(task, URGENCY).arguments == arguments
+
+
+SHIFTS = tool(from_=DAY, to=DAY, room=TEXT)
+ROOM = tool("room", room=TEXT)
+NOTE = tool("key", "body", key=TEXT, body=tool("text", text=TEXT, title=TEXT))
+PRICE = tool("sku", "price", sku=TEXT, price=NUMBER)
+REPORT = tool("title", title=TEXT, priority=listed("low", "high"))
+DOUBTED = [
+    ("list the shifts on 2026-12-01", SHIFTS,
+     {"from": "2026-12-01", "to": "2026-12-01"}, ("from", "to")),
+    ("list the shifts tomorrow", SHIFTS,
+     {"from": "2026-11-25", "to": "2026-11-25"}, ("from", "to")),
+    ("list the shifts since 2026-12-01", SHIFTS, {"from": "2026-12-01"}, ()),
+    ("list the shifts until 2026-12-01", SHIFTS, {"to": "2026-12-01"}, ()),
+    ("is the Blue room free", ROOM, {"room": "Blue"}, ("room",)),
+    ("are Blue rooms free", ROOM, {}, ()),
+    ("comment on APP-12: fixed in build 77", NOTE,
+     {"key": "APP-12", "body": {"text": "fixed in build 77"}}, ("body.text",)),
+    ("comment on APP-12", NOTE, {"key": "APP-12"}, ()),
+    ("set the price of TEA-1 to 5.20", PRICE, {"sku": "TEA-1", "price": 5.2}, ()),
+    ("report a fault for Mira Holt", REPORT, {"title": "Mira Holt"}, ("title",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "arguments", "doubtful"), DOUBTED, ids=[case[0] for case in DOUBTED]
+)
+def test_what_only_the_place_of_a_value_says_is_read_and_has_to_be_shown(
+    task: str,
+    schema: Mapping[str, Any],
+    arguments: dict[str, Any],
+    doubtful: tuple[str, ...],
+) -> None:
+    found = read_arguments(task, schema, now=NOW)
+    assert (found.arguments, found.doubtful) == (arguments, doubtful)
