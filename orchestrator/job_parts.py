@@ -41,7 +41,7 @@ from orchestrator.results.keeper import ResultKeeper
 from orchestrator.settings import Settings
 from orchestrator.tasks.answering import Answering
 from orchestrator.tasks.parts import TaskParts
-from orchestrator.tasks.run.thinking import asks_for_more
+from orchestrator.tasks.run.step_decision import asks_for_more
 from orchestrator.tasks.suggestions import Suggestions
 from registry.errors import EncoderUnusable, JobLost
 from registry.models import Job

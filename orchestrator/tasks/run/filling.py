@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from forge.errors import AuthorFailed
 from orchestrator.errors import BudgetSpent
 from orchestrator.tasks.arguments import extract_arguments
-from orchestrator.tasks.model import Question, Reading
+from orchestrator.tasks.model import Plan, Question, Reading, Step
+from orchestrator.tasks.planning.binding import bind_steps
 from orchestrator.tasks.planning.lookup import Found, build_reference
 from orchestrator.tasks.results import build_missing_arguments
+from orchestrator.tasks.routing.naming import find_answer_schema
 from orchestrator.tasks.run import questions
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.flow import holds_reference, merge_arguments
@@ -32,14 +34,8 @@ from orchestrator.tasks.run.lookups import (
 )
 from orchestrator.tasks.run.state import RunState, StepState, change_step, get_server, get_step
 from orchestrator.tasks.run.taking import Recalled, encode_servers, recall_arguments
-from orchestrator.tasks.run.thinking import (
-    CLIENT,
-    RULES,
-    bind_results,
-    list_doubts,
-    plain_words,
-    read_words,
-)
+from orchestrator.tasks.run.task_words import list_doubts, plain_words, read_words
+from orchestrator.tasks.run.thinking import CLIENT, RULES
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.coercion import nest_values
 from sandbox.schemas.validator import get_checker
@@ -364,3 +360,24 @@ def _mark_given(known: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, 
             and before.keys() - value.keys()
         )
     }
+
+
+def bind_results(
+    step: StepState, tool: ToolDefinition, earlier: Sequence[tuple[StepState, ToolDefinition]]
+) -> Mapping[str, Any]:
+    """The step's arguments, with references to results of the steps before it where name and type
+    agree plainly. `earlier` are those steps, each with its tool.
+    """
+    before = tuple(Step(each["id"], each["task"]) for each, _ in earlier)
+    own = Step(
+        step["id"],
+        step["task"],
+        step["tool"],
+        step.get("arguments") or {},
+        tuple(each.id for each in before),
+        step.get("uses", ""),
+        step.get("pick", ""),
+    )
+    outputs = {each["id"]: find_answer_schema(made) for each, made in earlier}
+    bound = bind_steps(Plan((*before, own)), outputs, {step["id"]: tool.input_schema})
+    return bound.steps[-1].arguments

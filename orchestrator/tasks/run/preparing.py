@@ -40,17 +40,10 @@ from orchestrator.tasks.run.state import (
     get_step,
     list_results,
 )
+from orchestrator.tasks.run.step_decision import StepDecision, decide_step, is_restricted
 from orchestrator.tasks.run.taking import Taken, parse_sources
-from orchestrator.tasks.run.thinking import (
-    CLIENT,
-    RULES,
-    StepDecision,
-    ask_choice,
-    ask_plan,
-    decide_step,
-    is_restricted,
-    strip_addresses,
-)
+from orchestrator.tasks.run.task_words import strip_addresses
+from orchestrator.tasks.run.thinking import CLIENT, RULES, ask_choice, ask_plan
 from orchestrator.tasks.run.workflows import MAX_RUNS, find_known_plan
 from registry.sessions.memory import SessionCall
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.tasks.run.filling import bind_results
 from orchestrator.tasks.run.state import StepState
-from orchestrator.tasks.run.thinking import bind_results
 from sandbox.bundle.model import ToolDefinition
 
 NAMED = {"type": "object", "properties": {"name": {"type": "string"}}}

@@ -8,13 +8,13 @@ from typing import Any
 from orchestrator.tasks.model import Reading
 from orchestrator.tasks.routing.decision import RoutingDecision
 from orchestrator.tasks.routing.intent import classify_task
-from orchestrator.tasks.run.thinking import (
+from orchestrator.tasks.run.step_decision import (
     may_be_write,
     order_by_access,
     order_shown,
     prefer_fitting,
-    strip_addresses,
 )
+from orchestrator.tasks.run.task_words import strip_addresses
 from orchestrator.tasks.suggestions import Suggestion
 from registry.models import ToolMatch
 from tests.registry.samples import BLANK, entry

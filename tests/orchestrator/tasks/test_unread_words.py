@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.tasks.run.thinking import list_doubts, read_words
+from orchestrator.tasks.run.task_words import list_doubts, read_words
 from sandbox.bundle.model import ToolDefinition
 
 TAKES: dict[str, Any] = {

@@ -1,0 +1,304 @@
+"""Decisions about the steps of a run: a tool is called, proposed, chosen by others, or made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any
+
+from forge.addresses import find_locations
+from forge.documentation.to_openapi import DIALECT
+from orchestrator.errors import UnknownTool
+from orchestrator.tasks.model import Reading
+from orchestrator.tasks.parts import TaskParts
+from orchestrator.tasks.planning.split import find_order
+from orchestrator.tasks.reading.foreign import write_plainly
+from orchestrator.tasks.routing.decision import Candidate, Reason, RoutingDecision, decide
+from orchestrator.tasks.routing.intent import classify_task
+from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
+from orchestrator.tasks.routing.naming import Naming, list_identifiers, name_words, strip_values
+from orchestrator.tasks.run.lookups import find_named_lookup, read_by_name
+from orchestrator.tasks.run.state import get_server
+from orchestrator.tasks.run.task_words import plain_words, read_words, strip_addresses
+from orchestrator.tasks.suggestions import Routed, Suggestion
+from registry.errors import RegistryError
+from registry.models import CALLABLE, Entry, Route, ToolMatch
+from registry.search.words import parse_query, split_words
+from registry.store import Store
+from sandbox.bundle.launch import AUTHOR
+from sandbox.bundle.model import Bundle, ToolDefinition
+from sandbox.errors import BundleInvalid
+from sandbox.wire.policy import parse_origin
+
+ToolKey = tuple[str, str]
+"""A server's name and its tool's."""
+LEAST_FOUND = 0.1
+"""P of a tool that the search put behind another, where its own words say less."""
+
+
+@dataclass(frozen=True)
+class StepDecision:
+    """What becomes of a step: the rules' decision, the `tool` where it names one, and the
+    candidates as a question shows them. `looks_up`: nothing but that it writes stands against the
+    call, and an id that the task says by a name may be looked up unasked.
+    """
+
+    decision: RoutingDecision
+    tool: str
+    candidates: tuple[Mapping[str, Any], ...]
+    reading: Reading
+    looks_up: bool = False
+
+
+def asks_for_more(request: Mapping[str, Any]) -> bool:
+    """Whether a forge's task says what is to be done with the server, and not only that it is to be
+    there.
+    """
+    intent = classify_task(find_order(strip_addresses(str(request.get("task", "")))))
+    return intent.kind == "command" and intent.certain
+
+
+def decide_step(
+    parts: TaskParts, task: str, routed: Routed, made: Sequence[str], source: str
+) -> StepDecision:
+    """What becomes of a step that nobody named a tool for. `made` are servers that this run made
+    for it, which come first; `source` is where the caller said that its API is.
+    """
+    words = strip_addresses(task)
+    intent = classify_task(words)
+    if not any(_COUNTS & {*split_words(each.match.tool)} for each in routed.found):
+        words = plain_words(task)
+    matches = routed.route.matches or (None,)
+    found = [each for each in routed.found if each.entry.name in made]
+    found = found or ([] if made else list(routed.found))
+    same_api, is_foreign = _find_named_api(parts.suggestions.store, task, source, found)
+    if is_foreign and not made:
+        found = []
+    found = order_by_access(found, intent)
+    readings = {_get_key(each): _read_for(parts, task, each) for each in found}
+    names = {_get_key(each): _name_for(parts, words, each, readings) for each in found}
+    # What asks to read is done by no write, so none is a rival.
+    writing = {_get_key(each) for each in routed.found if each.access != "read"}
+    reads = intent.kind == "command" and intent.access == "read"
+    ruled_out = writing if reads or intent.reason in _ASKING else set()
+    found = prefer_fitting(found, readings, {key for key, each in names.items() if each.is_many})
+    route = replace(routed.route, matches=tuple(each.match for each in found))
+    first = found[0] if found else None
+    reading, candidate = Reading(), None
+    if first is not None:
+        tool = parts.roster.find_tool(first.match.entry, first.match.tool)
+        reading, naming = readings[_get_key(first)], names[_get_key(first)]
+        candidate = replace(
+            _describe_candidate(parts, first, made),
+            unnamed=naming.unnamed,
+            is_named=naming.is_whole,
+        )
+        said = write_plainly(words, list_identifiers(tool, first.entry.name, first.entry.title))
+        route = _judge_first(parts, said, route, matches[0], first, tool, readings, ruled_out)
+    decision = decide(
+        route, candidate, reading, intent, parts.bands, margin=route.margin, same_api=same_api
+    )
+    if decision.kind in ("choose", "forge", "adapt") and made:
+        # What was made for the step is taken or chosen from; nothing is made for it again.
+        clear = reading.is_complete and route.margin >= parts.bands.margin
+        decision = RoutingDecision("confirm" if clear else "choose", decision.reasons)
+    named = decision.kind in ("act", "confirm") and first is not None
+    name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
+    if decision.kind == "confirm" and may_be_write(decision, intent, found, name):
+        decision, name, named = RoutingDecision("choose", decision.reasons), "", False
+    looks_up = named and {*decision.reasons} <= _WRITING
+    shown = tuple(each.to_json() for each in order_shown(found, intent))
+    return StepDecision(decision, name, shown, reading, looks_up)
+
+
+_WRITING: frozenset[Reason] = frozenset({"writes", "words_write"})
+
+
+def order_by_access(found: Sequence[Suggestion], intent: TaskIntent) -> list[Suggestion]:
+    """The candidates with those that read first where the words ask to read; a question is never
+    answered with a write.
+    """
+    if intent.kind != "command" or intent.access != "read":
+        return list(found)
+    reads = [each for each in found if each.access == "read"]
+    if intent.reason in _ASKING:
+        return reads
+    return [*reads, *(each for each in found if each.access != "read")]
+
+
+def order_shown(found: Sequence[Suggestion], intent: TaskIntent) -> list[Suggestion]:
+    """The candidates as a question lists them: those of the first's server that write first where
+    the words plainly order a write, since the first is what an answer is likely to name.
+    """
+    if not found or not _orders_write(intent):
+        return list(found)
+    server = found[0].entry.name
+    return sorted(found, key=lambda each: each.access == "read" or each.entry.name != server)
+
+
+def _orders_write(intent: TaskIntent) -> bool:
+    return intent.kind == "command" and intent.certain and intent.access == "write"
+
+
+def may_be_write(
+    decision: RoutingDecision, intent: TaskIntent, found: Sequence[Suggestion], tool: str
+) -> bool:
+    """Whether a read would be proposed for words that plainly order a write, some of which it is
+    not named by (`close ticket 12` for `get_ticket`), though its server has tools that write.
+    """
+    chosen = next((e for e in found if f"{e.match.entry}.{e.match.tool}" == tool), None)
+    if chosen is None or chosen.access != "read" or "unnamed_words" not in decision.reasons:
+        return False
+    return _orders_write(intent) and any(
+        each.access != "read" and each.entry.name == chosen.entry.name for each in found
+    )
+
+
+_ASKING: frozenset[IntentReason] = frozenset({"question", "deictic", "opinion"})
+
+
+def prefer_fitting(
+    found: Sequence[Suggestion],
+    readings: Mapping[ToolKey, Reading],
+    named: Set[ToolKey] = frozenset(),
+) -> list[Suggestion]:
+    """The candidates, led by the one of the first's server that takes what the task says, where the
+    first has no place for it and just one other has; or by the one that the task names whole
+    and of several (`named`) and that needs nothing, where it says nothing of what the first needs.
+    """
+    if not found:
+        return []
+    own = readings[_get_key(found[0])]
+    unsaid = bool(own.missing) and not (own.evidence or own.unused)
+    if not (own.unused or unsaid):
+        return list(found)
+    fitting = [
+        each
+        for each in found[1:]
+        if each.access == "read" == found[0].access
+        and (reading := readings.get(_get_key(each))) is not None
+        and is_whole(reading)
+        and each.entry.name == found[0].entry.name
+        and (_get_key(each) in named if unsaid else reading.evidence)
+    ]
+    if len(fitting) != 1:
+        return list(found)
+    return [*fitting, *(each for each in found if each is not fitting[0])]
+
+
+def is_whole(reading: Reading) -> bool:
+    """Whether a tool takes all that the task says, and needs nothing else."""
+    return reading.is_complete and not reading.unused
+
+
+def _judge_first(
+    parts: TaskParts,
+    words: str,
+    route: Route,
+    found: ToolMatch | None,
+    first: Suggestion,
+    tool: ToolDefinition,
+    readings: Mapping[ToolKey, Reading],
+    others: Set[ToolKey],
+) -> Route:
+    """The route with how sure the first is once its arguments are read: their values are no words
+    that it would have to be about, and tools that have no place for them no rivals.
+    """
+    reading = readings[_get_key(first)]
+    if not is_whole(reading):
+        return route
+    known = list_identifiers(tool, first.entry.name, first.entry.title)
+    ruled_out = others | {key for key, each in readings.items() if not is_whole(each)}
+    left = strip_values(words, reading, known)
+    judged = parts.suggestions.store.search.judge(left, *_get_key(first), ruled_out)
+    # Words without their values may be too few to find anything by, which says nothing of the rest.
+    least = route.probability if first.match == found else min(route.probability, LEAST_FOUND)
+    probability = max(judged.probability, least)
+    margin = judged.margin
+    if not parse_query(left).terms and ruled_out >= readings.keys() - {_get_key(first)}:
+        # Nothing is said but values, and no other takes them: `100 EUR in USD`.
+        margin = 1.0
+    return replace(route, probability=probability, margin=margin, vetoes=judged.vetoes)
+
+
+def _get_key(each: Suggestion) -> ToolKey:
+    return each.match.entry, each.match.tool
+
+
+def _read_for(parts: TaskParts, task: str, each: Suggestion) -> Reading:
+    tool = parts.roster.find_tool(*_get_key(each))
+    reading = read_words(task, tool, {}, f"{each.entry.name} {each.entry.title}")
+    words = plain_words(task, tool, f"{each.entry.name} {each.entry.title}")
+    named = find_named_lookup(parts, words, each.entry.name, tool, reading)
+    return reading if named is None else read_by_name(reading, named)
+
+
+def _name_for(
+    parts: TaskParts, words: str, each: Suggestion, readings: Mapping[ToolKey, Reading]
+) -> Naming:
+    tool = parts.roster.find_tool(*_get_key(each))
+    words = write_plainly(words, list_identifiers(tool, each.entry.name, each.entry.title))
+    return name_words(words, tool, each.entry.name, each.entry.title, readings[_get_key(each)])
+
+
+def _find_named_api(
+    store: Store, task: str, source: str, found: Sequence[Suggestion]
+) -> tuple[str, bool]:
+    """The registered server of the API that the task or the caller gives the URL of, "" for none;
+    and whether a URL is given that is no registered server's.
+    """
+    given = [source, *(each for each in find_locations(task) if "://" in each)]
+    wanted = {origin for each in given if (origin := parse_origin(each)) is not None}
+    if not wanted:
+        return "", False
+    for entry in store.servers.find(CALLABLE):
+        if wanted & {parse_origin(entry.base_url), parse_origin(entry.source)}:
+            return entry.name, False
+    # A URL may as well be what a tool is to be called with.
+    takes = any("uri" in json.dumps(each.to_json()["inputSchema"]) for each in found[:1])
+    return "", not takes
+
+
+def _describe_candidate(parts: TaskParts, first: Suggestion, made: Sequence[str]) -> Candidate:
+    entry = first.entry
+    return Candidate(
+        server=entry.name,
+        tool=first.match.tool,
+        access=first.access,
+        state=entry.state,
+        level=first.standing.level,
+        third_party=entry.created_by == AUTHOR,
+        from_prose=_is_from_prose(parts, entry),
+        made_by_run=entry.name in made,
+        extensible=entry.created_by != AUTHOR,
+    )
+
+
+def _is_from_prose(parts: TaskParts, entry: Entry) -> bool:
+    """Fails closed: what cannot be read counts as such."""
+    try:
+        return is_prose(parts.roster.get_server(entry.name).bundle)
+    except (BundleInvalid, RegistryError):
+        return True
+
+
+def is_prose(bundle: Bundle) -> bool:
+    """Whether a model read the documentation that a server was compiled from."""
+    return bundle.spec is not None and bundle.spec.dialect == DIALECT
+
+
+def is_restricted(parts: TaskParts, tool: str) -> bool:
+    """Whether words alone, whoever read them, may not have a tool called: its server is a third
+    party's, experimental, or made from documentation for people.
+    """
+    try:
+        member = parts.roster.get_server(get_server(tool))
+    except (UnknownTool, BundleInvalid, RegistryError):
+        return True
+    outside = member.entry.created_by == AUTHOR or member.bundle.launch is not None
+    return outside or member.entry.state != "active" or is_prose(member.bundle)
+
+
+_COUNTS = frozenset({"count", "total", "number"})
+"""Words of the names of tools that say how many there are."""

@@ -1,0 +1,164 @@
+"""The words of a task as rules read them for one tool, and what of them is in doubt."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from forge.addresses import find_locations
+from orchestrator.tasks.model import Reading
+from orchestrator.tasks.planning.lookup import takes_pages
+from orchestrator.tasks.reading.foreign import write_plainly
+from orchestrator.tasks.reading.parameters import list_parameters
+from orchestrator.tasks.reading.read import read_arguments
+from orchestrator.tasks.routing.intent import is_english
+from orchestrator.tasks.routing.naming import NEUTRAL, list_identifiers, list_said
+from registry.search.words import STOP_WORDS, VERBS, WEAK_WORDS, split_words, stem_word
+from sandbox.bundle.model import ToolDefinition
+
+
+def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about: str) -> Reading:
+    """The arguments of a tool as the task's words say them, beside those that are known. `about`
+    names its server: such words are no values.
+    """
+    # A URL is read where the tool takes one; else it says where the API is.
+    words = (
+        _COUNTING.sub("which", task)
+        if "uri" in json.dumps(tool.input_schema)
+        else plain_words(task, tool, about)
+    )
+    reading = read_arguments(
+        words,
+        tool.input_schema,
+        given=known,
+        now=datetime.now().astimezone(),
+        about=f"{about} {tool.name} {tool.description[:500]}",
+        tool=tool.name,
+    )
+    if takes_pages(tool) and _COUNTING.search(task):
+        # Of a page's rows nobody can tell how many there are.
+        reading = replace(reading, unused=(*reading.unused, "how many"))
+    reading = _doubt_numbers(words, _doubt_written(task, reading, tool), tool, about)
+    return _note_unread(words, tool, reading, about)
+
+
+def _doubt_numbers(task: str, reading: Reading, tool: ToolDefinition, about: str) -> Reading:
+    """The reading with doubts where a number stands in a name, or behind what the tool only
+    answers: `the book titled Catch 22` and `the book of author 22` are not the book 22.
+    """
+    own = list_identifiers(replace(tool, output_schema={}), about, "")
+    answered = list_identifiers(replace(tool, name="", path="", input_schema={}), "", "") - own
+    told = []
+    for name, evidence in reading.evidence.items():
+        if not evidence.isdecimal():
+            continue
+        before = task[: task.rfind(evidence)]
+        said = _WORD_BEFORE.search(before)
+        if _IN_NAME.search(before) or (said and stem_word(said[1].lower()) in answered):
+            told.append(name)
+    return replace(reading, doubtful=tuple(dict.fromkeys((*reading.doubtful, *told))))
+
+
+_WORD_BEFORE = re.compile(r"([^\W\d_][\w'-]*)\s+(?:(?:is|of|equals)\s+)?\Z")
+
+
+_IN_NAME = re.compile(
+    r"\b(?:titled|entitled|named|called|(?:title|name)(?!\s+(?:of|for|from|in)\b))"
+    r"\s+(?:[^\s,;.]+\s+){0,5}"
+    r"(?!(?:number|no|id)\b)[^\W\d_][\w'-]*\s+\Z",
+    re.IGNORECASE,
+)
+"""A word of a name before what may be the rest of it."""
+
+
+def _doubt_written(task: str, reading: Reading, tool: ToolDefinition) -> Reading:
+    """The reading with doubts where a text is no word of the task but the English of one: `Essen`
+    may be a town.
+    """
+    listed = {p.name for p in list_parameters(tool.input_schema) if p.enum}
+    lower = task.lower()
+    told = [
+        name
+        for name, value in reading.arguments.items()
+        if isinstance(value, str)
+        and name not in listed
+        and reading.origins.get(name) == "task"
+        and {*split_words(reading.evidence.get(name, ""))} - {*split_words(lower)}
+        and {*split_words(value)} - {*split_words(lower)}
+        and not is_english(task)
+    ]
+    return replace(reading, doubtful=tuple(dict.fromkeys((*reading.doubtful, *told))))
+
+
+def plain_words(task: str, tool: ToolDefinition | None = None, about: str = "") -> str:
+    """A task without its URLs; who asks how many there are asks which there are. Where a tool and
+    the names of its server are given, what is in another language is written by their words.
+    """
+    words = _ask_which(strip_addresses(task))
+    return words if tool is None else write_plainly(words, list_identifiers(tool, about, ""))
+
+
+def _ask_which(task: str) -> str:
+    return _RAINING.sub("which weather", _COUNTING.sub("which", task))
+
+
+_RAINING = re.compile(
+    r"\A(?:is|will|does|was)\s+it\s+(?:be\s+|going\s+to\s+)?"
+    r"(?:rain|snow|hail|thunder|drizzl|storm|freez|sunny|cloudy|windy|foggy)\w*",
+    re.IGNORECASE,
+)
+"""What has no subject but `it` is the weather."""
+
+
+_COUNTING = re.compile(r"\bhow many\b", re.IGNORECASE)
+
+
+def strip_addresses(task: str) -> str:
+    """A task without the URLs in it, which say where an API is and not what is wanted of it; as it
+    is where nothing else is said.
+    """
+    words = task
+    for address in find_locations(task):
+        if "://" in address:
+            words = re.sub(rf"{_BEFORE}{re.escape(address)}[)\]>]?", "", words)
+    return words.strip(" ,;:-") or task
+
+
+_BEFORE = r"(?:[\s,;(\[<]*\b(?:from|at|see|via|on|the\s+API\s+is(?:\s+at)?))?[\s,;:(\[<]*"
+
+
+def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) -> Reading:
+    """The reading, with words of the task that neither its arguments nor what is known of the tool
+    accounts for, where the tool has arguments left that they may have been meant for. The name of
+    an argument that got no value accounts for nothing: `ordered by price` wants one for `ordering`.
+    """
+    named = list_parameters(tool.input_schema)
+    filled = {p.name: p.schema for p in named if {p.name, p.pointer[0]} & reading.origins.keys()}
+    if reading.unused or len(filled) == len(named):
+        return reading
+    told = " ".join([tool.description, *reading.evidence.values()])
+    read = replace(tool, input_schema={**tool.input_schema, "properties": filled})
+    known = list_identifiers(read, about, "") | {stem_word(word) for word in split_words(told)}
+    said = dict.fromkeys(
+        word for word in list_said(task) if word not in NEUTRAL and word not in _VERBS
+    )
+    unread = [word for word in said if stem_word(word) not in known and word.isalnum()]
+    return replace(reading, unused=tuple(unread[:5]))
+
+
+_VERBS = frozenset(" ".join(VERBS.values()).split()) | STOP_WORDS | WEAK_WORDS
+
+
+def list_doubts(reading: Reading) -> tuple[str, ...]:
+    """What of a reading has to be shown before it is used, in words."""
+    doubts = [f"{value!r} of the task went into no argument." for value in reading.unused[:5]]
+    doubts += [f"{name} may be meant otherwise." for name in reading.doubtful[:5]]
+    shown = {"example": "is the documentation's example", "memory": "is of an earlier exchange"}
+    doubts += [
+        f"{name} {shown[origin]}." for name, origin in reading.origins.items() if origin in shown
+    ]
+    return tuple(doubts)
