@@ -11,8 +11,8 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.settings import Settings
 from registry.health.canary import CanaryTrial
-from registry.health.causes import find_cause
-from registry.models import Entry, Job
+from registry.health.causes import Cause, find_cause
+from registry.models import Entry, Invocation, Job
 from registry.servers.bundles import Bundles
 from registry.servers.classifications import Level, get_level
 from registry.store import Store
@@ -27,7 +27,7 @@ SHOWN = 12
 def encode_health(store: Store, entry: Entry, bundle: Bundle | None, now: float) -> dict[str, Any]:
     """A server's health as JSON. `bundle` is its current one, None where it cannot be read."""
     calls = store.calls.find(entry.name, LOOKED_AT)
-    causes = [cause for call in calls if (cause := find_cause(call)) is not None]
+    causes = [cause for call in calls if (cause := find_own_cause(call, bundle)) is not None]
     watched = store.descriptions.get(entry.source)
     trial = store.canaries.get(entry.name)
     return {
@@ -39,6 +39,15 @@ def encode_health(store: Store, entry: Entry, bundle: Bundle | None, now: float)
         "learned": [*map(str, bundle.paces), *map(str, bundle.widened)] if bundle else [],
         "document": watched and vars(watched),
     }
+
+
+def find_own_cause(call: Invocation, bundle: Bundle | None) -> Cause | None:
+    """The cause of a call's failure, by its tool's definition where the bundle is of the version
+    that was called: whether a refused request was the caller's or the code's, only that says.
+    """
+    same = bundle is not None and bundle.version == call.version
+    tools = {tool.name: tool for tool in bundle.tools} if bundle and same else {}
+    return find_cause(call, tools.get(call.tool))
 
 
 def encode_trial(trial: CanaryTrial) -> dict[str, Any]:

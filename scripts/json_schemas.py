@@ -349,6 +349,7 @@ COMMANDS: Mapping[str, tuple[str, Schema]] = {
             pending=many(text(), "Approvals to decide."),
             unsent=many(text(), "Approvals that were approved and not sent."),
             waiting=many(text(), "Jobs that need a person."),
+            asked=many(text(), "Tasks in words whose question is for a client's model."),
             answer=text("The command that answers the newest such job, or empty."),
             servers=TEXTS,
             running=many(text(), "Kinds of live processes."),

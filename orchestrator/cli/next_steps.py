@@ -23,7 +23,8 @@ SHOWN = 3
 @dataclass(frozen=True)
 class HomeState:
     """A home at a glance. The ids are the newest first, `running` kinds of live processes. `answer`
-    is the command that answers the newest job, where that asks something.
+    is the command that answers the newest job, where that asks something. `asked` are runs whose
+    question is for the model of the client that began them.
     """
 
     has_pin: bool = True
@@ -31,6 +32,7 @@ class HomeState:
     pending: tuple[str, ...] = ()
     unsent: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
     answer: str = ""
     servers: tuple[str, ...] = ()
     running: tuple[str, ...] = ()
@@ -42,7 +44,8 @@ def read_home_state(settings: Settings) -> HomeState:
         frozen = store.processes.get_freeze()
         held = store.jobs.find("waiting")
         address = find_control(settings)
-        waiting = [job for job in held if job.needs or not awaits_draft(job)]
+        asked = [job for job in held if _asks_client(job)]
+        waiting = [job for job in held if (job.needs or not awaits_draft(job)) and job not in asked]
         asks = bool(waiting) and awaits_answer(waiting[0])
         return HomeState(
             settings.pin.exists(),
@@ -50,11 +53,17 @@ def read_home_state(settings: Settings) -> HomeState:
             store.approvals.find_ids("pending"),
             store.approvals.find_ids("approved"),
             tuple(job.id for job in waiting),
+            tuple(job.id for job in asked),
             render_answer_command(waiting[0]) if asks else "",
             tuple(each.name for each in store.servers.find_summaries()),
             tuple(sorted(each.kind for each in store.processes.find() if is_alive(each))),
             address.url if address else "",
         )
+
+
+def _asks_client(job: Job) -> bool:
+    """Whether a run waits for the answer of the client that began it over stdio."""
+    return awaits_answer(job) and job.request.get("files") == "granted"
 
 
 def render_answer_command(job: Job) -> str:
@@ -107,6 +116,9 @@ def render_home_state(state: HomeState) -> list[str]:
         f"Waiting for you: {told or 'nothing'}",
         f"Servers: {len(state.servers)}",
     ]
+    if state.asked:
+        tasks = "task" if len(state.asked) == 1 else "tasks"
+        lines.insert(2, f"Waiting for a client's model: {len(state.asked)} {tasks} in words")
     return [f"Frozen by {state.frozen_by}.", *lines] if state.frozen_by else lines
 
 

@@ -8,12 +8,14 @@ from typing import Any
 from orchestrator.app import App
 from orchestrator.approvals.grants import encode_void_grant
 from orchestrator.approvals.needs import show_need
-from orchestrator.errors import OrchestratorError
+from orchestrator.errors import OrchestratorError, UnknownTool
 from orchestrator.results.fitting import fit_lists
 from orchestrator.results.shape import TOKEN_BYTES, cut_text
+from orchestrator.server_report import find_own_cause
 from registry.errors import RegistryError
-from registry.health.causes import find_cause
 from registry.models import Approval, Invocation, Job, JobState
+from sandbox.bundle.model import Bundle
+from sandbox.errors import BundleInvalid
 
 MAX_TOKENS = 800
 """The most that the overview has, by the upper bound of `orchestrator.results.shape`."""
@@ -51,7 +53,7 @@ def _build_lists(app: App) -> dict[str, Sequence[dict[str, Any]]]:
             {"call": identity, "tool": call.name, "task": cut_text(call.task, LETTERS)}
             for identity, (call, _) in app.dispatch.running.items()
         ),
-        "recent": lambda: map(_encode_call, app.store.calls.find(limit=10)),
+        "recent": lambda: (_encode_call(app, call) for call in app.store.calls.find(limit=10)),
         "repairs": lambda: (
             _encode_job(job) for job in app.store.jobs.find(limit=LISTED) if job.kind == "repair"
         ),
@@ -88,11 +90,18 @@ def _encode_job(job: Job) -> dict[str, Any]:
     return {**line, "how": cut_text(str(needs["how"]), LETTERS)} if needs else line
 
 
-def _encode_call(call: Invocation) -> dict[str, Any]:
-    cause = find_cause(call)
+def _encode_call(app: App, call: Invocation) -> dict[str, Any]:
+    cause = find_own_cause(call, _find_bundle(app, call.entry) if call.failure else None)
     line = {"call": call.id, "tool": f"{call.entry}.{call.tool}", "ok": call.succeeded}
     task = {"task": cut_text(call.task, LETTERS)} if call.task else {}
     return {**line, **task, **({"cause": cut_text(cause.text, LETTERS)} if cause else {})}
+
+
+def _find_bundle(app: App, server: str) -> Bundle | None:
+    try:
+        return app.roster.get_server(server).bundle
+    except (UnknownTool, BundleInvalid, RegistryError):
+        return None
 
 
 def _describe_writer(app: App) -> str:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
@@ -20,6 +21,7 @@ from tests.world.harbour import SLOW_SECONDS, HarbourApi, cut, slow_reports
 
 SLOW = ("call", "harbour.occupancy_report", f"seconds={SLOW_SECONDS}")
 
+FULL = Path("/dev/full")
 PATIENT = "120"
 """Seconds that a command waits for it: a busy machine changes nothing."""
 
@@ -124,6 +126,21 @@ def test_a_freeze_cuts_its_calls_and_ends_it(home: Home, harbour: HarbourApi) ->
     until(lambda: cut(harbour), "the API saw its connection closed")
     assert home.containers() == 0
     home.person("unfreeze")
+
+
+def test_an_answer_that_cannot_be_written_is_told_in_a_line(home: Home) -> None:
+    start(home)
+    with FULL.open("wb") as full:
+        told = subprocess.run(
+            home.command("list"),
+            env=home.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert told.returncode == 1
+    assert told.stderr == "The answer cannot be written: No space left on device.\n"
 
 
 @pytest.mark.parametrize("resident", ["off", PATIENT])

@@ -172,6 +172,14 @@ def _print_answer(answer: Answer) -> int:
             stream.flush()
     except BrokenPipeError:
         # Whoever read it has gone; the interpreter flushes once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()
+        return FAILED
+    except OSError as error:
+        _write_no_more()
+        sys.stderr.write(f"The answer cannot be written: {error.strerror}.\n")
         return FAILED
     return answer.status
+
+
+def _write_no_more() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ from orchestrator.cli.next_steps import HomeState, choose_next_commands
 from orchestrator.processes.liveness import read_start_time
 from orchestrator.settings import Settings, load_settings
 from registry.models import Approval, Process
+from registry.needs import AnswerNeed
 from registry.store import Store
 from sandbox.engines.wasm.component import LoadedComponent
+from tests.registry.samples import job
 
 
 def run(settings: Settings, *words: str, **given: str) -> Result:
@@ -55,6 +58,26 @@ def test_without_a_command_it_says_what_waits_and_what_to_do(
     assert told.exit_code == 0
     for said in ("Waiting for you: 1 to approve", "Servers: 1", f"toolwright approve {waiting.id}"):
         assert said in told.stdout
+
+
+def test_a_question_for_a_clients_model_is_none_for_the_person(
+    settings: Settings, store: Store
+) -> None:
+    need = AnswerNeed("s1.confirm.1", "Is it meant?", {})
+    example = {"answer_with": {"answer": {"question": "s1.confirm.1", "confirm": True}}}
+    for number, files in enumerate(("granted", "granted", "typed")):
+        request = {"task": "list them", "files": files}
+        made = replace(job(), id=f"j{number}", kind="do", request=request)
+        store.jobs.create(made)
+        claimed = store.jobs.claim(made.id, "test", 2.0)
+        assert claimed is not None
+        store.drafts.park_job(made.id, claimed.attempt, example, 3.0, "asking", need, "ask")
+    told = run(settings).stdout
+    assert "Waiting for you: 1 job that needs something" in told
+    assert "Waiting for a client's model: 2 tasks in words" in told
+    assert "--run j2" in told
+    assert "--run j1" not in told
+    assert {*json.loads(run(settings, "--json").stdout)["asked"]} == {"j0", "j1"}
 
 
 @pytest.fixture
