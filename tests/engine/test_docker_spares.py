@@ -55,3 +55,30 @@ def test_one_that_is_given_up_while_the_engine_makes_it_is_gone_at_the_end(
 
     asyncio.run(use())
     assert list_containers(client, process=labels.process) == ()
+
+
+def test_a_spare_that_is_ready_as_whoever_takes_it_is_cancelled_is_not_left(
+    docker_engine: Any,
+) -> None:
+    client, image = docker_engine
+    labels = ContainerLabels("test", uuid.uuid4().hex)
+
+    async def use() -> None:
+        async with DockerRunner(client, image, labels, spares=1) as runner:
+            (spare,) = (
+                task
+                for task in asyncio.all_tasks()
+                if getattr(task.get_coro(), "__name__", "") == "_start_container"
+            )
+            session = runner.open(SERVER, broker(SERVER, body(b"{}")))
+            opening = asyncio.ensure_future(session.__aenter__())
+            # Before the one who waits for it goes on.
+            spare.add_done_callback(lambda _: opening.cancel())
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+            taken = spare.result().identity
+            await runner.wait_drained()
+            left = [each["Id"] for each in list_containers(client, process=labels.process)]
+            assert taken not in left
+
+    asyncio.run(use())

@@ -165,10 +165,16 @@ class DockerRunner:
             spare = self._spares.pop(0)
             asyncio.get_running_loop().call_later(REPLENISH_SECONDS, self._replenish_spares)
             # The engine may have been away when the spare was started, or since.
-            with contextlib.suppress(SandboxError):
+            try:
                 container = await spare
                 if container.alive:
                     return container
+            except asyncio.CancelledError:
+                # It may have become ready at that very moment, and nobody else has it.
+                spare.add_done_callback(_kill_started)
+                raise
+            except SandboxError:
+                pass
         return await self._start_container(limits, self._image)
 
     async def _ensure_layer(self, bundle: Bundle) -> str:
@@ -194,6 +200,11 @@ class DockerRunner:
     async def _start_container(self, limits: Limits, image: str) -> AttachedContainer:
         design = ContainerSpec(image, self._labels.to_dict(), runtime=self._runtime)
         return await self.containers.start_container(design, limits)
+
+
+def _kill_started(start: asyncio.Task[AttachedContainer]) -> None:
+    if not start.cancelled() and start.exception() is None:
+        start.result().kill()
 
 
 def list_containers(client: docker.DockerClient, **labels: str) -> tuple[Mapping[str, Any], ...]:
