@@ -16,11 +16,13 @@ from forge.errors import AuthorFailed, DocumentUnreadable
 from forge.readers.document import parse_document
 from orchestrator.tasks.reading.read import MAX_TASK, read_arguments
 from sandbox.broker.broker import Broker
+from sandbox.bundle.model import RequestPattern
 from sandbox.injection import MAX_READ, find_instruction
+from sandbox.stages.contract.request import parse_url_template
 from sandbox.stages.static.definitions import MAX_TEXT as MAX_DEFINITION
 from sandbox.stages.static.definitions import find_orders
 from sandbox.wire.exchange import Caps, WireRequest
-from sandbox.wire.policy import Policy
+from sandbox.wire.policy import MAX_VALUES, Policy, is_request_of
 from tests.forge.readers.recorded.notations import compiled, postman, request, routes
 from tests.sandbox.scripted import Told
 
@@ -58,6 +60,33 @@ def test_a_name_in_a_body_that_is_no_json_is_found_behind_whatever_it_stands() -
     for before in (b"", b"a" * 1000, b'{"b": 1, ', b"{'a' : 1; ", b"a:" * 1000):
         assert "another method" in refused(JSON, before + b' "_method" : "DELETE')
     assert "another method" not in refused(JSON, b'{"method": "DELETE"')
+
+
+@pytest.mark.parametrize("template", ["/{a}{b}{c}{d}x", "/{a}-{b}-{c}-{d}-{e}x", "/{a}{b}" * 20])
+@pytest.mark.parametrize("sent", ["a", "-", "a-"])
+def test_a_path_is_divided_among_the_values_of_a_segment_in_one_reading(
+    template: str, sent: str
+) -> None:
+    url = "https://api.test/" + sent * ((CAPS.url_bytes - 20) // len(sent))
+    pattern = RequestPattern("GET", f"https://api.test{template}")
+    assert not is_request_of(pattern, "GET", url)
+    assert not parse_url_template(pattern.url).path.match(url)
+
+
+def test_a_segment_of_several_values_takes_what_each_of_them_takes() -> None:
+    pattern = RequestPattern("GET", "https://api.test/compare/{base}...{head}")
+    for path in ("a...b", "v1.0...v2.0", "a;b...c", "......."):
+        url = f"https://api.test/compare/{path}"
+        assert is_request_of(pattern, "GET", url) == (";" not in path)
+    for path in ("a..b", "a...", "...b", "a/b...c", "a...b/c", "a...b/"):
+        assert not is_request_of(pattern, "GET", f"https://api.test/compare/{path}")
+    values = parse_url_template(pattern.url).path.match("https://api.test/compare/v1.0...v2.0")
+    assert values is not None
+    assert values.groups() == ("v1.0", "v2.0")
+    most = RequestPattern("GET", "https://api.test/" + "{a}" * MAX_VALUES)
+    assert is_request_of(most, "GET", "https://api.test/" + "a" * MAX_VALUES)
+    more = RequestPattern("GET", f"{most.url}{{a}}")
+    assert not is_request_of(more, "GET", "https://api.test/" + "a" * (MAX_VALUES + 1))
 
 
 def test_orders_to_a_model_are_looked_for_once() -> None:

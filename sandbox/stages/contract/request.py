@@ -25,6 +25,7 @@ from sandbox.stages.contract.styles import (
 )
 from sandbox.stages.contract.texts import NOT_JSON, is_equal_json, parse_json, reads_as
 from sandbox.wire.exchange import WireRequest
+from sandbox.wire.policy import compile_template
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
 
@@ -49,10 +50,9 @@ def parse_url_template(url: str) -> UrlTemplate:
     slots = tuple((name, text[1:-1]) for name, text in pairs if _PLACEHOLDER.fullmatch(text))
     fixed = tuple(pair for pair in pairs if not _PLACEHOLDER.search(pair[1]))
     pieces = _PLACEHOLDER.split(whole)
-    expression = "".join(
-        "([^/?#]*)" if at % 2 else _build_literal_pattern(piece) for at, piece in enumerate(pieces)
-    )
-    return UrlTemplate(re.compile(expression + r"\Z"), tuple(pieces[1::2]), fixed, slots)
+    literals = [*map(_build_literal_pattern, pieces[::2])]
+    path = compile_template(literals, "([^/?#]*)")
+    return UrlTemplate(path, tuple(pieces[1::2]), fixed, slots)
 
 
 def _build_literal_pattern(piece: str) -> str:
