@@ -49,10 +49,8 @@ def parse_url_template(url: str) -> UrlTemplate:
     pairs = parse_qsl(query, True)
     slots = tuple((name, text[1:-1]) for name, text in pairs if _PLACEHOLDER.fullmatch(text))
     fixed = tuple(pair for pair in pairs if not _PLACEHOLDER.search(pair[1]))
-    pieces = _PLACEHOLDER.split(whole)
-    literals = [*map(_build_literal_pattern, pieces[::2])]
-    path = compile_template(literals, "([^/?#]*)")
-    return UrlTemplate(path, tuple(pieces[1::2]), fixed, slots)
+    path = compile_template(whole, "([^/?#]*)", _build_literal_pattern)
+    return UrlTemplate(path, tuple(_PLACEHOLDER.findall(whole)), fixed, slots)
 
 
 def _build_literal_pattern(piece: str) -> str:
