@@ -77,7 +77,7 @@ _SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
     (
         (("<",),),
         re.compile(
-            r"<\s*/?\s*(?:important|system|instructions?|secret|hidden|assistant)\s*>",
+            r"<\s*+/?\s*+(?:important|system|instructions?|secret|hidden|assistant)\s*+>",
             re.IGNORECASE,
         ),
     ),

@@ -22,7 +22,8 @@ MAX_TOKENS = 10_000_000
 TRIES = 2
 _THOUGHT = re.compile(r"\A<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 """What a model that reasons writes before its answer, where the endpoint leaves it in the text."""
-_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```(?:json)?[ \t]*+\n", re.IGNORECASE)
+_FENCE_END = re.compile(r"\n[ \t]*+```")
 
 
 @dataclass(frozen=True)
@@ -114,10 +115,18 @@ def _find_candidates(text: str) -> Iterator[str]:
     """Yield the parts of a text that may be the object: the whole, its fences, brace to brace."""
     if text.startswith("{"):
         yield text
-    yield from (found[1] for found in _FENCED.finditer(text))
+    yield from _list_fenced(text)
     first, last = text.find("{"), text.rfind("}")
     if 0 <= first < last:
         yield text[first : last + 1]
+
+
+def _list_fenced(text: str) -> Iterator[str]:
+    """What stands between fences; read once, however many of them have no end."""
+    begun = _FENCE.search(text)
+    while begun and (end := _FENCE_END.search(text, begun.end())):
+        yield text[begun.end() : end.start()]
+        begun = _FENCE.search(text, end.end())
 
 
 def _is_deep(value: Any) -> bool:

@@ -38,7 +38,8 @@ _NAMELESS = 'in "<unicode string>", '
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _GRAPHQL_TYPE = re.compile(
-    r"^\ufeff?(?:extend )?(?:schema|(?:type|input|interface|enum) \w+[^{:\n]*) ?\{ *$", re.MULTILINE
+    r"^\ufeff?(?:extend )?(?:schema|(?:type|input|interface|enum) \w++[^{:\n]*+) ?\{ *$",
+    re.MULTILINE,
 )
 _GRAPHQL_REASON = (
     "it is a GraphQL schema in its own language, of which only the JSON form is read: what the "

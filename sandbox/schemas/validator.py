@@ -22,15 +22,31 @@ from referencing.exceptions import Unresolvable
 
 from sandbox import exactjson
 from sandbox.bundle.apispec import Schema
+from sandbox.schemas.bounded import (
+    MAX_MESSAGE,
+    MAX_SHOWN,
+    any_of,
+    cut_message,
+    drop_known,
+    one_of,
+    shorten_shown,
+    unevaluated_items,
+    unique_items,
+)
 from sandbox.schemas.keywords import BRANCHES, COMBINING, REFERENCES
 from sandbox.schemas.patterns import compile_linear
 from sandbox.schemas.quick import Acceptor, compile_acceptor
-from sandbox.schemas.steps import Exhausted, StepBudget, current_budget, spending
+from sandbox.schemas.steps import (
+    MAX_ERRORS,
+    Exhausted,
+    StepBudget,
+    current_budget,
+    spending,
+)
 
-MAX_REASON = 300
+MAX_REASON = MAX_MESSAGE
 MAX_NAMES = 20
 MAX_NAME = 60
-MAX_ERRORS = 1_000
 _INAPPLICABLE = (Unresolvable, SchemaError, TypeError, ValueError, ArithmeticError)
 _STANDARD: Mapping[str, Any] = Draft202012Validator.VALIDATORS
 _COUNTED = _STANDARD.keys() & (REFERENCES | COMBINING | {"dependentSchemas"})
@@ -113,7 +129,7 @@ def accepts_within(schema: Schema, instance: Any, budget: StepBudget) -> bool:
 
 def _take_best(errors: Iterator[ValidationError]) -> ValidationError | None:
     """The most telling of the first errors: an instance may break its schema a million times."""
-    best: ValidationError | None = best_match(islice(errors, MAX_ERRORS))
+    best: ValidationError | None = best_match(islice(map(cut_message, errors), MAX_ERRORS))
     return best
 
 
@@ -127,7 +143,8 @@ def find_problem(
     """The error that `choose` takes of all that a validator of `validator_type` finds, or None."""
     try:
         with spending(budget):
-            error = choose(validator.iter_errors(instance))
+            shown = shorten_shown(instance) if budget.is_large else instance
+            error = choose(validator.iter_errors(shown))
     except Exhausted:
         return SchemaViolation("", "the schema takes too many steps to check")
     except RecursionError:
@@ -148,9 +165,10 @@ def _locate_error(error: ValidationError) -> SchemaViolation:
 
 def validator_type(**own: Keyword) -> Callable[[Any], Validator]:
     """A class of validators, with keywords in the place of the standard's."""
-    counted = {name: _count_keyword(_STANDARD[name]) for name in _COUNTED}
+    keywords = {**_STANDARD, **_BOUNDED}
+    counted = {name: _count_keyword(keywords[name]) for name in _COUNTED}
     made: Callable[[Any], Validator] = extend(  # type: ignore[no-untyped-call]
-        Draft202012Validator, {**counted, **_MATCHING, **own}
+        Draft202012Validator, {**_BOUNDED, **counted, **_MATCHING, **own}
     )
     return made
 
@@ -191,6 +209,8 @@ def _additional_properties(
     if isinstance(instance, dict) and "patternProperties" in schema:
         instance = _without(instance, _covered(instance, schema))
         schema = _without(schema, {"patternProperties"})
+    if rest is False and isinstance(instance, dict) and len(instance) > MAX_SHOWN:
+        instance = drop_known(instance, schema)
     yield from _STANDARD["additionalProperties"](validator, rest, instance, schema)
 
 
@@ -201,9 +221,17 @@ def _unevaluated_properties(
         others = _without(schema, {"unevaluatedProperties"})
         instance = _without(instance, _evaluated(validator, instance, others))
         schema = {"unevaluatedProperties": rest}
+        if rest is False and len(instance) > MAX_SHOWN:
+            instance = drop_known(instance, schema)
     yield from _STANDARD["unevaluatedProperties"](validator, rest, instance, schema)
 
 
+_BOUNDED: Mapping[str, Keyword] = {
+    "anyOf": any_of,
+    "oneOf": one_of,
+    "uniqueItems": unique_items,
+    "unevaluatedItems": unevaluated_items,
+}
 _MATCHING: Mapping[str, Keyword] = {
     "pattern": _pattern,
     "patternProperties": _pattern_properties,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sandbox.wire.exchange import WireRequest
-from sandbox.wire.overrides import has_override, is_override
+from sandbox.wire.overrides import MAX_PAIRS, has_override, is_override
 
 MAX_CONTAINERS = 250_000
 """Brackets in a JSON body that is parsed; more would hold up the event loop."""
@@ -20,15 +20,19 @@ MAX_PARTS = 1000
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/"
 OVERRIDE = "it may name another method in a parameter"
 
-_TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
-_PARAMETER = re.compile(rf"\s*;\s*({_TOKEN})=({_TOKEN}|\"[^\"\\\x00-\x1f\x7f]*\")")
-_TYPE = re.compile(rf"\s*({_TOKEN}/{_TOKEN})((?:{_PARAMETER.pattern})*)\s*;?\s*\Z")
+_TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]++"
+_PARAMETER = re.compile(rf"\s*+;\s*+({_TOKEN})=({_TOKEN}|\"[^\"\\\x00-\x1f\x7f]*+\")")
+_TYPE = re.compile(rf"\s*+({_TOKEN}/{_TOKEN})((?:{_PARAMETER.pattern})*+)\s*+;?\s*+\Z")
 _UTF8 = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
 _LIKE_ASCII = re.compile(r"(?:iso-?8859-?\d{1,2}|latin-?\d|windows-125\d|cp-?125\d|koi8-[ru])\Z")
 """Charsets in which ASCII is ASCII; UTF-7, UTF-16 and EBCDIC write other texts with its bytes."""
 _VARIANTS = ("\uff45", "\uff25", "\uff4d", "\uff2d")
 """Fullwidth letters of the word."""
-_MEMBER = re.compile(r"([^\s\"',:{}\[\]=]+)[\"']?\s*[:=]")
+_IN_NAME = r"[^\s\"',:{}\[\]=]"
+_MEMBER = re.compile(rf"(?<!{_IN_NAME})({_IN_NAME}++)[\"']?\s*+[:=]")
+"""A name and its sign. What cannot be one is passed over as a whole, so that a text is read once
+(possessive quantifiers, https://docs.python.org/3/library/re.html#index-13).
+"""
 _ESCAPE = re.compile(r"\\u\{?([0-9A-Fa-f]{4})\}?")
 
 _BOUNDARY = re.compile(r"[A-Za-z0-9'()+_,./:=?-]{1,70}\Z")
@@ -112,6 +116,8 @@ def _has_member(text: str, declared: bool) -> bool:
     except ValueError:
         if not declared:
             return False
+        if text.count(":") + text.count("=") > MAX_PAIRS:
+            return True
         plain = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
         return _is_any([match[1] for match in _MEMBER.finditer(plain)])
 

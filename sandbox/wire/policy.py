@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+import re2  # type: ignore[import-untyped]
 
 from sandbox.bundle.apispec import Access
 from sandbox.bundle.credential import Credential
@@ -19,6 +21,10 @@ COMPILER = "compiler"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PLACEHOLDER = re.compile(r"\{[^{}/]*\}")
+VALUE = "(?:[^/?#;]+|;[^/?#]+)"
+MAX_VALUES = 64
+"""Values in a template that has several in a segment."""
+_NOTHING = re.compile(r"(?!)")
 
 
 @dataclass(frozen=True)
@@ -139,7 +145,7 @@ def is_request_of(pattern: RequestPattern, method: str, url: str) -> bool:
     return (
         pattern.method == method
         and same_place
-        and bool(_compile_path(_get_path_template(pattern)).match(path))
+        and bool(compile_template(_get_path_template(pattern)).match(path))
     )
 
 
@@ -180,7 +186,7 @@ def _build_policy(bundle: Bundle, tools: tuple[ToolDefinition, ...]) -> Policy:
                 RequestRule(
                     method=request.method,
                     origin=origin,
-                    path=_compile_path(template),
+                    path=compile_template(template),
                     template=template,
                     tool=tool.name,
                     security=tool.security,
@@ -219,6 +225,23 @@ def _get_path_template(request: RequestPattern) -> str:
     return "/" + request.url.split("://", 1)[1].partition("/")[2]
 
 
-def _compile_path(template: str) -> re.Pattern[str]:
+def compile_template(
+    template: str, value: str = VALUE, write: Callable[[str], str] = re.escape
+) -> re.Pattern[str]:
+    """The pattern of a template without its query: `value` in the place of each placeholder, and
+    what `write` makes of the text between them.
+
+    It is matched in linear time. Python's own would try every way to divide a segment among the
+    values that stand in it (`/{base}...{head}`), so these are for RE2, whose `match` is the same.
+    A template of more than `MAX_VALUES` then matches nothing.
+    """
     literals = _PLACEHOLDER.split(template.partition("?")[0].partition("#")[0])
-    return re.compile("(?:[^/?#;]+|;[^/?#]+)".join(map(re.escape, literals)) + r"\Z")
+    expression = value.join(map(write, literals))
+    if all("/" in literal for literal in literals[1:-1]):
+        return re.compile(expression + r"\Z")
+    if len(literals) > MAX_VALUES + 1:
+        return _NOTHING
+    options = re2.Options()
+    options.log_errors = False
+    compiled: re.Pattern[str] = re2.compile(expression + r"\z", options)
+    return compiled

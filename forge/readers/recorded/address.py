@@ -10,7 +10,7 @@ from forge.readers.recorded.request import Pair
 
 MAX_URL = 4_000
 _VARIABLE = re.compile(
-    r"\$\{([A-Za-z_]\w{0,59})\}|\$([A-Za-z_]\w{0,59})|\{\{\s*([^{}]{1,60}?)\s*\}\}"
+    r"\$\{([A-Za-z_]\w{0,59})\}|\$([A-Za-z_]\w{0,59})|\{\{\s{0,9}([^{}]{1,60}?)\s{0,9}\}\}"
     r"|<([A-Za-z_][\w -]{0,59})>|\{([A-Za-z_][\w.-]{0,59})\}"
 )
 _COLON = re.compile(r"(?<=/):([A-Za-z_]\w{0,59})(?=[/?#]|$)")

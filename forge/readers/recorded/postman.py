@@ -23,7 +23,7 @@ MAX_REQUESTS = 5_000
 MAX_FOLDERS = 16
 MAX_ANSWERS = 10
 _SCHEMA = re.compile(r"schema\.(?:get)?postman\.com/.{0,40}/v(\d\.\d)")
-_VARIABLE = re.compile(r"\{\{\s*([^{}]{1,80}?)\s*\}\}")
+_VARIABLE = re.compile(r"\{\{\s{0,9}([^{}]{1,80}?)\s{0,9}\}\}")
 _LANGUAGES = {
     "json": "application/json",
     "xml": "application/xml",

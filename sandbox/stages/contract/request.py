@@ -25,6 +25,7 @@ from sandbox.stages.contract.styles import (
 )
 from sandbox.stages.contract.texts import NOT_JSON, is_equal_json, parse_json, reads_as
 from sandbox.wire.exchange import WireRequest
+from sandbox.wire.policy import compile_template
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
 
@@ -48,11 +49,8 @@ def parse_url_template(url: str) -> UrlTemplate:
     pairs = parse_qsl(query, True)
     slots = tuple((name, text[1:-1]) for name, text in pairs if _PLACEHOLDER.fullmatch(text))
     fixed = tuple(pair for pair in pairs if not _PLACEHOLDER.search(pair[1]))
-    pieces = _PLACEHOLDER.split(whole)
-    expression = "".join(
-        "([^/?#]*)" if at % 2 else _build_literal_pattern(piece) for at, piece in enumerate(pieces)
-    )
-    return UrlTemplate(re.compile(expression + r"\Z"), tuple(pieces[1::2]), fixed, slots)
+    path = compile_template(whole, "([^/?#]*)", _build_literal_pattern)
+    return UrlTemplate(path, tuple(_PLACEHOLDER.findall(whole)), fixed, slots)
 
 
 def _build_literal_pattern(piece: str) -> str:

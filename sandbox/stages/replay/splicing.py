@@ -115,7 +115,7 @@ def _shape_graphql(text: str, value: str) -> Any:
 
 
 def _shape_query(text: str, value: str) -> Any:
-    if not re.search(r"[?&]?\w+=[^=]", text):
+    if not re.search(r"\w=[^=]", text):
         return None
     query = text.partition("?")[2] or text
     path = text.partition("?")[0].count("/") if "?" in text else 0

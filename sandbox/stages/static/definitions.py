@@ -264,7 +264,7 @@ MAX_TEXT = 100_000
 _WORDS = re.IGNORECASE | re.DOTALL
 _ORDERS = {
     "pretends to be markup that a model obeys": re.compile(
-        r"<\s*/?\s*(?:important|system|secret|hidden|instructions?|assistant|admin)\s*>", _WORDS
+        r"<\s*+/?\s*+(?:important|system|secret|hidden|instructions?|assistant|admin)\s*+>", _WORDS
     ),
     "tells a model to ignore what it was told": re.compile(
         r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:previous|prior|above|earlier|other|all|"
@@ -294,7 +294,9 @@ _ORDERS = {
     "gives orders for every call": BEFORE_CALLS,
     "asks for a secret of whoever calls": SECRETS,
     "holds encoded text that nobody reads": re.compile(r"[A-Za-z0-9+/_-]{400,}={0,2}"),
-    "holds an image, which sends what it is asked for": re.compile(r"!\[[^\]]*\]\(\s*\w+:"),
+    "holds an image, which sends what it is asked for": re.compile(
+        r"!\[(?:(?!!\[)[^\]])*+\]\(\s*+\w+:"
+    ),
 }
 
 
