@@ -318,12 +318,12 @@ def _load_file(word: _Word) -> bytes:
 def _read_file(word: _Word, wanted: _Wanted) -> Any:
     """A file's content as what is wanted: base64 where the schema says so, else its text."""
     content = _load_file(word)
-    if any(each.get("contentEncoding") == "base64" for each in wanted.alternatives):
+    named = any(
+        {"base64", "filename"} <= {*merge_properties(list_alternatives(each, wanted.root))}
+        for each in wanted.alternatives
+    )
+    if named or any(each.get("contentEncoding") == "base64" for each in wanted.alternatives):
         encoded = base64.b64encode(content).decode()
-        named = any(
-            {"base64", "filename"} <= {*merge_properties(list_alternatives(each, wanted.root))}
-            for each in wanted.alternatives
-        )
         return {"base64": encoded, "filename": Path(word.file).name} if named else encoded
     try:
         text = content.decode()

@@ -194,6 +194,51 @@ def test_a_file_is_its_content_alone_or_with_a_name_and_type(field: str) -> None
     assert named["properties"].keys() == {"base64", "filename", "content_type"}
 
 
+@pytest.mark.parametrize(
+    "field",
+    [
+        "f: {type: string, format: uri}",
+        "f: {type: [string, 'null'], format: uri}",
+        "userPhoto: {type: string}",
+    ],
+)
+def test_a_text_of_a_multipart_body_without_a_file_may_be_one(field: str) -> None:
+    schema = f"{{type: object, required: [n], properties: {{n: {{type: string}}, {field}}}}}"
+    taken = body_of(schema, "multipart/form-data")["properties"]["body"]
+    text, named = next(v for k, v in taken["properties"].items() if k != "n")["anyOf"]
+    assert "string" in text["type"]
+    assert named["properties"].keys() == {"base64", "filename", "content_type"}
+    assert taken["properties"]["n"] == {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "f: {type: string, format: uri}, up: {type: string, format: binary}",
+        "f: {type: string, enum: [file]}",
+        "profile: {type: string}",
+        "f: {type: string, format: date}",
+    ],
+)
+def test_other_texts_of_a_multipart_body_are_texts(fields: str) -> None:
+    schema = f"{{type: object, properties: {{{fields}}}}}"
+    taken = body_of(schema, "multipart/form-data")["properties"]["body"]["properties"]
+    assert next(iter(taken.values()))["type"] == "string"
+
+
+def test_a_file_is_sent_in_parts_where_the_same_body_is_listed_as_json_too() -> None:
+    schema = "{schema: {type: object, properties: {f: {type: string, format: binary}}}}"
+    listed = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
+    content = ", ".join(f"{name}: {schema}" for name in listed)
+    made = tool(f"/a: {{post: {{requestBody: {{content: {{{content}}}}}}}}}")
+    assert made.body is not None
+    assert made.body.kind == "multipart"
+    alone = ", ".join(f"{name}: {schema}" for name in listed[:1])
+    made = tool(f"/a: {{post: {{requestBody: {{content: {{{alone}}}}}}}}}")
+    assert made.body is not None
+    assert made.body.kind == "json"
+
+
 def test_xml_is_taken_as_the_object_that_it_writes_and_as_text_where_it_is_a_string() -> None:
     named = "{type: object, xml: {name: n}, properties: {a: {type: string}}}"
     pet = body_of(named, "application/xml")["properties"]["body"]
