@@ -105,6 +105,12 @@ class _Wanted:
         held = [each["items"] for each in self.alternatives if "items" in each]
         return _Wanted(held[0] if held else {}, self.root)
 
+    @property
+    def is_written_plain(self) -> bool:
+        """Whether the value is a parameter, which a number and its text are the same in."""
+        place = str(next((each["x-in"] for each in self.alternatives if "x-in" in each), ""))
+        return place.partition(":")[0] in ("path", "query", "header", "cookie")
+
     def takes(self, value: Any) -> bool:
         kinds = _find_kinds(value)
         return not self.types or bool(kinds & self.types)
@@ -266,6 +272,8 @@ def _read_text(word: _Word, text: str, wanted: _Wanted) -> Any:
     except (ValueError, RecursionError):
         value = text
     if not isinstance(value, str) and wanted.takes(value):
+        if is_text and wanted.is_written_plain and isinstance(value, bool | int | float):
+            return text
         if is_text:
             raise _Unreadable(_render_readings(word, text))
         return value
