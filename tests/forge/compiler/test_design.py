@@ -176,6 +176,19 @@ def test_one_media_type_is_chosen(listed: str, chosen: str | None, kind: str) ->
     assert made.body.media.type == (chosen or "application/x-www-form-urlencoded")
 
 
+@pytest.mark.parametrize(
+    "written", ["application/x-msgpack", "application/vnd.google.protobuf", "application/a+cbor"]
+)
+def test_values_in_a_binary_form_are_taken_as_base64_and_json_before_them(written: str) -> None:
+    packed = body_of("{type: object}", written)["properties"]["body"]
+    assert (packed["type"], packed["contentEncoding"]) == ("string", "base64")
+    schema = "{schema: {type: object}}"
+    content = f"{{{written}: {schema}, application/json: {schema}}}"
+    made = tool(f"/a: {{post: {{requestBody: {{content: {content}}}}}}}")
+    assert made.body is not None
+    assert made.body.kind == "json"
+
+
 def test_bytes_are_taken_as_base64() -> None:
     binary = body_of("{type: string, format: binary}", "image/png")["properties"]["body"]
     assert (binary["type"], binary["contentEncoding"]) == ("string", "base64")
