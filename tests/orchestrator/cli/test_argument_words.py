@@ -178,3 +178,18 @@ def test_a_number_that_may_be_a_text_has_one_reading_where_both_are_written_alik
     nothing = {"type": ["string", "null"], "x-in": place}
     with pytest.raises(click.UsageError):
         read("id=null", schema={"type": "object", "properties": {"id": nothing}})
+
+
+def test_an_example_has_what_every_part_of_an_object_requires() -> None:
+    alert = {"allOf": [{"properties": {"at": {"type": "string"}}}, {"$ref": "#/$defs/Named"}]}
+    named = {"properties": {"labels": {"type": "object"}}, "required": ["labels"]}
+    body = {"type": "array", "items": alert}
+    schema = {
+        "type": "object",
+        "properties": {"body": body, "one": {"$ref": "#/$defs/Either"}},
+        "required": ["body", "one"],
+        "$defs": {"Named": named, "Either": {"oneOf": [named, {"properties": {"b": {}}}]}},
+    }
+    call = render_example_call("a.b", schema)
+    assert """'body=[{"labels":{}}]'""" in call
+    assert "'one.labels={}'" in call
