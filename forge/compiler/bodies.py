@@ -13,6 +13,7 @@ from forge.schemas.media import is_json, strip_parameters
 from forge.schemas.projection import list_applied_schemas, merge_properties, resolve_schema
 from forge.schemas.walk import PREFIX
 from sandbox.bundle.apispec import Encoding, MediaType, Schema
+from sandbox.schemas.keywords import declared_types
 
 MAX_DEPTH = 6
 MAX_SCHEMAS = 2_000
@@ -98,6 +99,10 @@ def _find_xml_object(schema: Schema, schemas: Mapping[str, Schema]) -> Mapping[s
     return next(found, {})
 
 
+_FILE_WORDS = frozenset(
+    "attachment attachments audio avatar document file files image images logo photo photos "
+    "picture upload video".split()
+)
 _CONCRETE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+")
 _STYLES = {"spaceDelimited": "ssv", "pipeDelimited": "pipes", "tabDelimited": "tsv"}
 
@@ -107,7 +112,7 @@ class Wrapper:
     """A call of a function of `toolwright.styles`, with its arguments besides the value."""
 
     function: str
-    arguments: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str | bool] = field(default_factory=dict)
 
 
 def find_wrappers(media: MediaType, schemas: Mapping[str, Schema]) -> dict[str, Wrapper]:
@@ -124,7 +129,29 @@ def find_wrappers(media: MediaType, schemas: Mapping[str, Schema]) -> dict[str, 
             wrapper = _choose_field_wrapper(encoding)
         if wrapper is not None:
             made[name] = wrapper
+    if is_multipart and not any(each.function == "file" for each in made.values()):
+        for name, written in properties.items():
+            if name not in made and _may_be_file(name, resolve_schema(written, schemas)):
+                made[name] = Wrapper("file", {"plain": True})
     return made
+
+
+def _may_be_file(name: str, schema: Mapping[str, Any]) -> bool:
+    """Whether a text of a multipart body without a declared file may be one: it is described as in
+    an answer, by its URL (drf-spectacular with the same schema for both), or is only named so.
+    """
+    if "string" not in declared_types(schema) or "enum" in schema or "const" in schema:
+        return False
+    if schema.get("format") == "uri":
+        return True
+    words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).lower())
+    return "format" not in schema and bool(words) and words[-1] in _FILE_WORDS
+
+
+def has_file(media: MediaType, schemas: Mapping[str, Schema]) -> bool:
+    """Whether a field of a body is declared to be a file or a list of files."""
+    fields = merge_properties(media.schema, schemas).values()
+    return any(find_file_form(field, schemas) is not None for field in fields)
 
 
 def _choose_field_wrapper(encoding: Encoding) -> Wrapper | None:

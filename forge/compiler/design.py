@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from forge.compiler import paging
+from forge.compiler.bodies import has_file
 from forge.compiler.selection import group_operations
 from forge.compiler.tool_schemas import (
     LIMITS,
@@ -236,7 +237,13 @@ def find_constant(parameter: Parameter) -> str | int | float | None:
 def _choose_body(api: APISpec, operation: Operation, taken: set[str]) -> BodyArgument | None:
     if operation.body is None or not operation.body.content:
         return None
-    chosen, kind = media.choose_media_type(operation.body.content, api.schemas)
+    content = operation.body.content
+    chosen, kind = media.choose_media_type(content, api.schemas)
+    if kind in ("json", "form") and has_file(chosen, api.schemas):
+        # Neither carries a file's bytes. Frameworks list the same schema for all their parsers.
+        form = media.DEFAULT_TYPES["multipart"]
+        parts = [each for each in content if media.strip_parameters(each.type) == form]
+        chosen, kind = media.choose_media_type(parts or content, api.schemas)
     return BodyArgument(name_body_argument(taken), chosen, kind, operation.body.required)
 
 

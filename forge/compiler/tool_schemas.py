@@ -262,7 +262,7 @@ def _replace_file_fields(
     root = resolve_schema(schema, schemas)
     fields = merge_properties(schema, schemas)
     own = {
-        name: _build_file_field(fields[name], schemas)
+        name: _build_file_field(fields[name], schemas, bool(wrapper.arguments.get("plain")))
         for name, wrapper in find_wrappers(written, schemas).items()
         if wrapper.function == "file" and name in fields
     }
@@ -280,10 +280,14 @@ def _replace_file_fields(
     return {**made, "required": list(dict.fromkeys(needed))} if needed else made
 
 
-def _build_file_field(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
+def _build_file_field(
+    schema: Schema, schemas: Mapping[str, Schema], is_plain: bool
+) -> dict[str, Any]:
     found = resolve_schema(schema, schemas)
     told = {**found, **(schema if isinstance(schema, Mapping) else {})}
     notes = {"description": told["description"]} if "description" in told else {}
+    if is_plain:
+        return {"anyOf": [schema, _FILE["anyOf"][1]], **notes}
     if find_file_form(schema, schemas) == "list":
         bounds = {key: found[key] for key in ("minItems", "maxItems") if key in found}
         return {"type": "array", "items": _FILE, **bounds, **notes}

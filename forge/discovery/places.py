@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import product
 from urllib.parse import urljoin, urlsplit
 
 WELL_KNOWN = (
@@ -41,6 +40,10 @@ WELL_KNOWN = (
     "/v1/openapi.json",
     "/api/v1/swagger.json",
     "/api/v1/docs/",
+    "/swagger-ui",  # the page of flask-smorest, Dropwizard, Tapir
+    "/swagger",  # the page of Swashbuckle, Elysia, Micronaut
+    "/api/v1/_openapi",  # Flask-AppBuilder, Superset
+    "/server/specs/oas",  # Directus
 )
 BESIDE = (
     "openapi.json",
@@ -55,7 +58,9 @@ BESIDE = (
 """What is tried under the path of a base URL, before the host's well-known places."""
 PREFIXES = ("/api/v1", "/v1", "/api", "/api/v2", "/v2")
 """Where APIs that have no description at a host's usual places usually begin."""
-SUFFIXES = ("openapi.json", "swagger.json", "openapi.yaml", "__api__", "full-spec")
+SUFFIXES = ("openapi.json", "swagger.json", "openapi.yaml")
+RARE_SUFFIXES = ("__api__", "full-spec")
+"""Those that are tried under the first three prefixes only, for want of requests."""
 _API_ROOT = re.compile(r"/(?:api|rest|v\d{1,3}(?:\.\d{1,3})?)/?$", re.I)
 GRAPHQL = "/graphql"
 """The usual endpoint of GraphQL, which is asked last."""
@@ -77,8 +82,9 @@ def list_well_known_urls(base: str) -> Iterator[str]:
 
 def list_prefixed_urls(base: str) -> Iterator[str]:
     """Yield the URLs to try after all others: each suffix under each prefix of the host."""
-    for prefix, suffix in product(PREFIXES, SUFFIXES):
-        yield urljoin(base, f"{prefix}/{suffix}")
+    for at, prefix in enumerate(PREFIXES):
+        for suffix in (*SUFFIXES, *(RARE_SUFFIXES if at < 3 else ())):
+            yield urljoin(base, f"{prefix}/{suffix}")
 
 
 def list_urls_below(root: str) -> Iterator[str]:

@@ -27,6 +27,10 @@ _JSON = re.compile(r"[^/]+/([^/]+\+)?json")
 """Of any family: some descriptions misspell `application`."""
 _MARKUP = re.compile(r"[^/]+/([^/]*\+)?xml")
 _BYTES = frozenset({"application/octet-stream", "application/x-tar", "application/zip"})
+_PACKED = re.compile(
+    r"application/([\w.-]*[.+-])?(avro|bson|cbor|grpc|messagepack|msgpack|protobuf|thrift)"
+)
+"""Values in a binary form, which no JSON may stand for whatever their schema says."""
 _TEXT = re.compile(
     r"text/.+|[^/]+/([^/]*\+)?(xml|yaml|x-yaml|graphql|javascript|sql|toml|csv)|application/(jwt|jose)"
 )
@@ -54,7 +58,7 @@ def classify_media_type(media: MediaType, schemas: Mapping[str, Schema]) -> Body
         return "multipart"
     if _TEXT.fullmatch(name):
         return "text"
-    if name in _BYTES:
+    if name in _BYTES or _PACKED.fullmatch(name):
         return "binary"
     is_text = written.get("type") == "string" and written.get("format") not in ("binary", "byte")
     if name == "*/*" and written.get("format") != "binary":

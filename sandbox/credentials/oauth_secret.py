@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 
 from sandbox.bundle.credential import Credential, TokenEndpoint
@@ -16,6 +17,8 @@ _EXTRAS = ("scope", "audience", "resource")
 _FIRST = "first_token"
 """The field of a secret that says which refresh token its present one goes back to."""
 _RENEWED = ("refresh_token", "access_token", "expires_at", _FIRST)
+_WHOLE_HEADER = re.compile(r"([A-Za-z]+) +([A-Za-z0-9._~+/-]+=*)")
+"""The whole value of an `Authorization` header (RFC 9110, section 11.4)."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,16 @@ def parse_oauth_secret(secret: str, endpoint: TokenEndpoint | None) -> OAuthSecr
     if endpoint and ":" in secret and " " not in secret:
         client, _, own = secret.partition(":")
         return OAuthSecret(client_id=client, client_secret=own)
-    return OAuthSecret(access_token=secret)
+    return OAuthSecret(access_token=strip_scheme(secret, "Bearer") or secret)
+
+
+def strip_scheme(secret: str, scheme: str) -> str:
+    """What comes after the scheme where a secret is the whole value of an `Authorization` header,
+    as a source's is; else "". Neither a token (RFC 6750, section 2.1) nor `user:password` without a
+    colon can be meant by it.
+    """
+    whole = _WHOLE_HEADER.fullmatch(secret.strip())
+    return whole[2] if whole and whole[1].lower() == scheme.lower() else ""
 
 
 def is_login(secret: str) -> bool:

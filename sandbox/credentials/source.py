@@ -24,6 +24,7 @@ from sandbox.credentials.oauth_secret import (
     can_fetch_token,
     identify_account,
     sends_token,
+    strip_scheme,
 )
 from sandbox.credentials.oauth_secret import carry_account as carry_account
 from sandbox.credentials.placement import place_credential, set_header
@@ -101,7 +102,8 @@ class CredentialSource:
     set).
 
     A basic or digest credential's secret is `user:password`, an aws-sigv4 one's
-    `ACCESS_KEY_ID:SECRET_ACCESS_KEY`; see `sandbox.credentials.oauth.parse_oauth_secret` for
+    `ACCESS_KEY_ID:SECRET_ACCESS_KEY`; that of a bearer or basic one may be the whole value of the
+    `Authorization` header, as a source's is. See `sandbox.credentials.oauth.parse_oauth_secret` for
     tokens. `server` separates its entries in the wallet from other servers'. `keep` stores a secret
     that an API has replaced (a rotated refresh token); it may block. `may_ask` tells whether a
     person allowed a token endpoint's origin. `told` receives a record of each request to one.
@@ -381,9 +383,11 @@ class CredentialSource:
             added = place_credential(request, credential.location, credential.parameter, secret)
             return SignedRequest(added)
         if credential.kind == "basic":
-            made = base64.b64encode(secret.encode()).decode()
+            whole = strip_scheme(secret, "Basic")
+            made = whole or base64.b64encode(secret.encode()).decode()
             return SignedRequest(set_header(request, "Authorization", f"Basic {made}"), (made,))
-        return SignedRequest(set_header(request, "Authorization", f"Bearer {secret}"))
+        token = strip_scheme(secret, "Bearer") or secret
+        return SignedRequest(set_header(request, "Authorization", f"Bearer {token}"))
 
     def _find_renewal(self, name: str) -> LentRenewal | None:
         lent = self.borrowed.get(name)

@@ -97,11 +97,18 @@ class Outcome:
     @property
     def delivered(self) -> Mapping[str, Any]:
         """The result as a client may have it: without structured content that breaks the output
-        schema, which clients rely on or throw away as a whole. Its text has all of it.
+        schema, which clients rely on or throw away as a whole. Its text has all of it, with the
+        headers that a caller goes on by, such as the ETag that the next write has to name.
         """
         if self.difference is None or self.difference.kind != "schema":
             return self.result
-        return {key: value for key, value in self.result.items() if key != "structuredContent"}
+        kept = {key: value for key, value in self.result.items() if key != "structuredContent"}
+        headers = self.structured.get("headers") if isinstance(self.structured, Mapping) else None
+        if isinstance(headers, Mapping) and headers:
+            lines = "; ".join(f"{name}: {value}" for name, value in headers.items())
+            told = {"type": "text", "text": f"(Headers: {lines})"}
+            kept["content"] = [*kept.get("content", ()), told]
+        return kept
 
     @property
     def text(self) -> str:

@@ -265,10 +265,11 @@ def _decode_loosely(text: bytes) -> bytes:
 
 
 def list_sensitive_parts(secret: str) -> tuple[str, ...]:
-    """The parts of a vault's secret to redact: all of it, the password of `user:password`, and the
-    texts of a JSON object except members that are public (`client_id`, `scope`, ...).
+    """The parts of a vault's secret to redact: all of it, the password of `user:password`, what
+    comes after the scheme of an `Authorization` header (with what that encodes), and the texts of a
+    JSON object except members that are public (`client_id`, `scope`, ...).
     """
-    found = [secret]
+    found = [secret, *_list_header_parts(secret)]
     try:
         parsed = json.loads(secret) if secret.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
@@ -282,6 +283,21 @@ def list_sensitive_parts(secret: str) -> tuple[str, ...]:
     return tuple(item for item in found if item and not item.startswith("-----"))
 
 
+def _list_header_parts(secret: str) -> Iterator[str]:
+    whole = _HEADER.fullmatch(secret.strip())
+    if whole is None:
+        return
+    yield whole[2]
+    if whole[1].lower() == "basic":
+        try:
+            login = base64.b64decode(whole[2], validate=True).decode()
+        except ValueError:
+            return
+        yield from (login, login.partition(":")[2])
+
+
+_HEADER = re.compile(r"([A-Za-z][\w-]*) +(\S{8,})")
+"""A scheme and what it introduces, of which an API may repeat the second part by itself."""
 _PUBLIC = frozenset(
     {
         "access_key_id",

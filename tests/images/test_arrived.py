@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -94,10 +94,15 @@ def compiled(schema: Any, method: str = "get") -> Bundle:
 
 
 def called(
-    bundle: Bundle, body: str, status: int = 200, way: type[BrokerTransport] = BrokerTransport
+    bundle: Bundle,
+    body: str,
+    status: int = 200,
+    way: type[BrokerTransport] = BrokerTransport,
+    headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The result of the bundle's tool where its API answers with this body, as JSON."""
-    answer = {"status": status, "headers": [["content-type", JSON_TYPE]], "body": body}
+    told = {"content-type": JSON_TYPE, **(headers or {})}
+    answer = {"status": status, "headers": list(map(list, told.items())), "body": body}
     connection = Connection(
         None, lambda made, _: way(made.base_url, lambda params: {"result": answer})
     )
@@ -205,6 +210,18 @@ def test_a_difference_is_told_beside_the_answer_and_to_whoever_records_it(method
     assert "structuredContent" not in outcome.delivered
     note = outcome.result["content"][1]["text"]
     assert note.startswith("(Note: this differs from the API's description at /body/count: ")
+
+
+def test_headers_to_go_on_by_are_told_beside_an_answer_that_differs() -> None:
+    schema = {"type": "object", "properties": {"count": {"type": "integer"}}}
+    bundle = compiled(schema)
+    headers = {"ETag": '"v7"', "X-Pagination": '{"total": 9}', "Server": "x"}
+    result = called(bundle, '{"count": "seven"}', headers=headers)
+    delivered = judged(bundle, result).delivered
+    assert delivered["content"][-1]["text"] == '(Headers: etag: "v7"; x-pagination: {"total": 9})'
+    plain = judged(bundle, called(bundle, '{"count": 7}', headers=headers)).delivered
+    assert len(plain["content"]) == 1
+    assert plain["structuredContent"]["headers"]["etag"] == '"v7"'
 
 
 @pytest.mark.parametrize(

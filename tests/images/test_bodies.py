@@ -108,13 +108,18 @@ def test_a_file_part_has_a_name_and_a_type() -> None:
         "given": file({"text": "é", "filename": "b.txt"}, filename="x"),
         "many": file(["aGk=", {"base64": "aGk=", "content_type": "x/y"}]),
         "absent": file(UNSET),
+        "link": file("https://a.example/x.png", plain=True),
+        "either": file({"base64": "aGk=", "filename": "c.png"}, plain=True),
+        "none": file(UNSET, plain=True),
     }
     assert parts(multipart_body(fields, None)) == [
+        ("link", None, "", b"https://a.example/x.png"),
         ("plain", "plain", "application/octet-stream", b"hi"),
         ("named", "a.png", "image/png", b"hi"),
         ("given", "b.txt", "text/plain", "é".encode()),
         ("many", "many", "application/octet-stream", b"hi"),
         ("many", "many", "x/y", b"hi"),
+        ("either", "c.png", "image/png", b"hi"),
     ]
 
 

@@ -1,7 +1,8 @@
 """Selection sets for the values of GraphQL fields, and the JSON Schemas of their responses.
 
 A set has the leaves, and objects down to a depth at which it stays small. Fields with required
-arguments are left out, and so are fields of a type that is being selected already.
+arguments are left out, and so are those that are looked up by an argument, and fields of a type
+that is being selected already.
 """
 
 from __future__ import annotations
@@ -79,24 +80,39 @@ class _Selector:
         type_ = self.schema.types.get(name)
         if type_ is None or type_.kind in LEAVES:
             return SelectionSet((), _build_leaf_schema(name, type_))
+        chosen = self._select_fields(type_, depth, (*within, name))
+        lines, properties = list(chosen.lines), dict(chosen.schema)
+        variables = list(chosen.variables)
+        is_open = type_.kind in ("UNION", "INTERFACE")
+        if is_open:
+            fragments, own = self._render_fragments(type_, properties, depth, (*within, name))
+            lines += fragments
+            variables += own
+        if is_open or not lines:
+            lines.insert(0, _TYPE_NAME)
+            properties[_TYPE_NAME] = {"type": "string"}
+        asked = {"type": "object", "properties": properties}
+        return SelectionSet(tuple(lines), asked, tuple(variables))
+
+    def _select_fields(
+        self,
+        type_: GraphqlType,
+        depth: int,
+        within: tuple[str, ...],
+        kept: Collection[str] | None = None,
+    ) -> SelectionSet:
+        """The fields of a type, of those that are `kept`; `schema` is that of each by its name."""
         lines: list[str] = []
         properties: dict[str, Any] = {}
         variables: list[tuple[str, InputValue]] = []
-        for chosen, inner in self._choose_fields(type_, depth, (*within, name)):
+        for chosen, inner in self._choose_fields(type_, depth, within, kept):
             properties[chosen.name] = inner.schema
             own = self._name_variables(chosen) if inner.lines else ()
             given = ", ".join(f"{argument.name}: ${named}" for named, argument in own)
             head = f"{chosen.name}({given})" if given else chosen.name
             lines += _render_braces(head, inner.lines)
             variables += (*own, *inner.variables)
-        is_open = type_.kind in ("UNION", "INTERFACE")
-        if is_open:
-            lines += self._render_fragments(type_, properties)
-        if is_open or not lines:
-            lines.insert(0, _TYPE_NAME)
-            properties[_TYPE_NAME] = {"type": "string"}
-        asked = {"type": "object", "properties": properties}
-        return SelectionSet(tuple(lines), asked, tuple(variables))
+        return SelectionSet(tuple(lines), properties, tuple(variables))
 
     def _name_variables(self, field: GraphqlField) -> tuple[tuple[str, InputValue], ...]:
         """A variable for each argument by which a list within an answer is paged, none for others:
@@ -113,12 +129,20 @@ class _Selector:
         return tuple(found)
 
     def _choose_fields(
-        self, type_: GraphqlType, depth: int, within: tuple[str, ...]
+        self,
+        type_: GraphqlType,
+        depth: int,
+        within: tuple[str, ...],
+        kept: Collection[str] | None,
     ) -> Iterator[tuple[GraphqlField, SelectionSet]]:
         names = {field.name for field in type_.fields}
         for field in type_.fields:
             self._count_field()
+            if kept is not None and field.name not in kept:
+                continue
             if field.deprecated or any(argument.is_needed for argument in field.arguments):
+                continue
+            if _is_lookup(field):
                 continue
             if field.name == "edges" and "nodes" in names:
                 continue
@@ -140,24 +164,47 @@ class _Selector:
             and field.type.innermost_name not in within
         )
 
-    def _render_fragments(self, type_: GraphqlType, properties: dict[str, Any]) -> list[str]:
-        """Render fragments with the leaves of the possible types. Of a name that two of them give
-        different types only the first is selected, since the two cannot be merged (GraphQL, section
-        5.3.2).
+    def _render_fragments(
+        self, type_: GraphqlType, properties: dict[str, Any], depth: int, within: tuple[str, ...]
+    ) -> tuple[list[str], list[tuple[str, InputValue]]]:
+        """Render fragments with the fields of the possible types that the type itself does not
+        have, and return the variables that they use. What an object would have of its own, these
+        have one level less of: they are many. Of a name that two of them give different types only
+        the first is selected, since the two cannot be merged (GraphQL, section 5.3.2).
         """
+        depth = max(depth - 1, 0)
         lines: list[str] = []
-        asked: dict[str, GraphqlField] = {}
+        variables: list[tuple[str, InputValue]] = []
+        asked: dict[str, TypeRef] = {}
         shared = set(properties)
         for name in type_.possible[:MAX_POSSIBLE]:
             possible = self.schema.types.get(name)
-            leaves = []
-            for field, inner in self._choose_fields(possible, 0, ()) if possible else ():
-                known = asked.setdefault(field.name, field)
-                if field.name not in shared and known.type == field.type:
-                    leaves.append(field.name)
-                    properties[field.name] = inner.schema
-            lines += _render_braces(f"... on {name}", leaves) if leaves else []
-        return lines
+            if possible is None or name in within:
+                continue
+            for field in possible.fields:
+                # Whatever this attempt selects of it, so that no other place settles differently.
+                if depth > 0 or self._is_leaf(field):
+                    asked.setdefault(field.name, field.type)
+            kept = frozenset(
+                field.name
+                for field in possible.fields
+                if field.name not in shared and asked.get(field.name) == field.type
+            )
+            inner = self._select_fields(possible, depth, (*within, name), kept)
+            properties.update(inner.schema)
+            variables += inner.variables
+            lines += _render_braces(f"... on {name}", inner.lines) if inner.lines else []
+        return lines, variables
+
+
+def _is_lookup(field: GraphqlField) -> bool:
+    """Whether a field is found by one of its arguments, as `versionByTag(tag: String)` is: without
+    it many resolvers fail, and the object around it is lost with them.
+    """
+    name = field.name.lower().replace("_", "")
+    return any(
+        name.endswith(f"by{argument.name.lower().replace('_', '')}") for argument in field.arguments
+    )
 
 
 def _wrap_schema(ref: TypeRef, inner: dict[str, Any]) -> dict[str, Any]:

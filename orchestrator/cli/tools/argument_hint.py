@@ -142,7 +142,7 @@ def build_sample(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
     kinds = [kind for about in parts for kind in sorted(list_types(about))]
     kind = next((each for each in kinds if each != "null"), "")
     if kind == "object" and depth < MAX_DEPTH:
-        return _build_object(_merge_object(parts), root, depth + 1)
+        return _build_object(_merge_object(schema, parts, root), root, depth + 1)
     if kind == "array" and depth < MAX_DEPTH:
         items = next((about["items"] for about in parts if isinstance(about.get("items"), dict)), 0)
         return [build_sample(items, root, depth + 1)] if items else []
@@ -154,12 +154,19 @@ def build_sample(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
     return _SAMPLES.get(kind, "text")
 
 
-def _merge_object(parts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The first part that has properties, and what the others require of these."""
-    whole = next((about for about in parts if isinstance(about.get("properties"), Mapping)), {})
-    required = [name for about in parts for name in _list_required(about)]
-    own = set(_list_required(whole)) | whole.get("properties", {}).keys()
-    return {**whole, "required": [name for name in dict.fromkeys(required) if name in own]}
+def _merge_object(
+    schema: Any, parts: Sequence[Mapping[str, Any]], root: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The properties of all parts that apply together, else of the first alternative that has any,
+    and what any part requires of these.
+    """
+    together = list_alternatives(schema, root, ("allOf",))
+    held = [each for each in together if isinstance(each.get("properties"), Mapping)]
+    held = held or [each for each in parts if isinstance(each.get("properties"), Mapping)][:1]
+    properties = merge_properties(held)
+    own = {*properties, *(name for each in held for name in _list_required(each))}
+    required = dict.fromkeys(name for each in parts for name in _list_required(each))
+    return {"properties": properties, "required": [name for name in required if name in own]}
 
 
 def _build_object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:

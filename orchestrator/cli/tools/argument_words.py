@@ -105,6 +105,12 @@ class _Wanted:
         held = [each["items"] for each in self.alternatives if "items" in each]
         return _Wanted(held[0] if held else {}, self.root)
 
+    @property
+    def is_written_plain(self) -> bool:
+        """Whether the value is a parameter, which a number and its text are the same in."""
+        place = str(next((each["x-in"] for each in self.alternatives if "x-in" in each), ""))
+        return place.partition(":")[0] in ("path", "query", "header", "cookie")
+
     def takes(self, value: Any) -> bool:
         kinds = _find_kinds(value)
         return not self.types or bool(kinds & self.types)
@@ -257,7 +263,7 @@ def _parse_json(word: _Word) -> Any:
 
 
 def _read_text(word: _Word, text: str, wanted: _Wanted) -> Any:
-    """A text as the type that is wanted. Raises _Unreadable where it has two readings or none."""
+    """A text as the type that is wanted. Raises _WordUnreadable where it has two readings or none."""
     if wanted.types == {"string"}:
         return text
     is_text = not wanted.types or "string" in wanted.types
@@ -266,6 +272,8 @@ def _read_text(word: _Word, text: str, wanted: _Wanted) -> Any:
     except (ValueError, RecursionError):
         value = text
     if not isinstance(value, str) and wanted.takes(value):
+        if is_text and wanted.is_written_plain and isinstance(value, bool | int | float):
+            return text
         if is_text:
             raise _WordUnreadable(_render_readings(word, text))
         return value
@@ -318,12 +326,12 @@ def _load_file(word: _Word) -> bytes:
 def _read_file(word: _Word, wanted: _Wanted) -> Any:
     """A file's content as what is wanted: base64 where the schema says so, else its text."""
     content = _load_file(word)
-    if any(each.get("contentEncoding") == "base64" for each in wanted.alternatives):
+    named = any(
+        {"base64", "filename"} <= {*merge_properties(list_alternatives(each, wanted.root))}
+        for each in wanted.alternatives
+    )
+    if named or any(each.get("contentEncoding") == "base64" for each in wanted.alternatives):
         encoded = base64.b64encode(content).decode()
-        named = any(
-            {"base64", "filename"} <= {*merge_properties(list_alternatives(each, wanted.root))}
-            for each in wanted.alternatives
-        )
         return {"base64": encoded, "filename": Path(word.file).name} if named else encoded
     try:
         text = content.decode()
@@ -335,7 +343,7 @@ def _read_file(word: _Word, wanted: _Wanted) -> Any:
 
 
 def _put(found: dict[str, Any], path: tuple[str, ...], value: Any, key: str) -> None:
-    """Put a value where its key says. Raises _Unreadable where another key gave that already."""
+    """Put a value where its key says. Raises _WordUnreadable where another key gave that already."""
     for name in path[:-1]:
         found = found.setdefault(name, {})
         if not isinstance(found, dict):

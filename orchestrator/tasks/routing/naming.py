@@ -28,6 +28,7 @@ MAX_TITLE = 5
 MAX_PATH = 200
 """Words of a server's title that count: it is a stranger's, and shown to whoever confirms it."""
 _SEEKING = frozenset(f"{VERBS['read']} {VERBS['search']} give tell".split())
+_BEFORE_NOUNS = _SEEKING | {"a", "an", "the", "my", "our", "your", "this", "that", "of"}
 _TELLING = frozenset("if than or like who when how some then first finally so as".split())
 """Words that search leaves out and that make it another question."""
 NEUTRAL = (
@@ -87,7 +88,7 @@ def name_words(
     verbs = w.READING_VERBS | _SEEKING
     wanted = [stem_word(word) for word in split_words(tool.name) if word not in verbs]
     told = all(each in stems for each in wanted) or (
-        _has_code(reading) and _find_own_verb(tool) in stems
+        _has_code(reading) and _says_verb(task, _find_own_verb(tool))
     )
     whole = not unnamed and bool(wanted) and told
     many = any(stem_word(word) in wanted and word != to_singular(word) for word in said)
@@ -105,11 +106,21 @@ def _has_code(reading: Reading) -> bool:
 
 def _find_own_verb(tool: ToolDefinition) -> str:
     """The stem of the verb in a tool's name that says itself what is done to what: `track` of
-    `track_parcel`, none of `get_parcel`. Beside a value it says as much as the whole name.
+    `track_parcel`, none of `get_parcel` and of `boats_download`, which begins with what it is
+    about. Beside a value it says as much as the whole name.
     """
-    first = split_words(tool.name)[:1]
+    first = [word for word in split_words(tool.name)[:1] if word == to_singular(word)]
     usual = {*" ".join(VERBS.values()).split(), "give", "tell", "check", "look", "open", "do"}
     return stem_word(first[0]) if first and first[0] not in usual else ""
+
+
+def _says_verb(task: str, verb: str) -> bool:
+    """Whether a task says this verb as its own: not after another one, or after an article, where
+    the same word is a noun (`show boat B1`, `open the track`).
+    """
+    said = split_words(task)
+    at = next((at for at, word in enumerate(said) if verb and stem_word(word) == verb), None)
+    return at is not None and not (_BEFORE_NOUNS & {*said[:at]})
 
 
 def _strip_asked(task: str, known: Set[str], *, is_one: bool) -> str:

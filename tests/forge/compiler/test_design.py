@@ -176,6 +176,19 @@ def test_one_media_type_is_chosen(listed: str, chosen: str | None, kind: str) ->
     assert made.body.media.type == (chosen or "application/x-www-form-urlencoded")
 
 
+@pytest.mark.parametrize(
+    "written", ["application/x-msgpack", "application/vnd.google.protobuf", "application/a+cbor"]
+)
+def test_values_in_a_binary_form_are_taken_as_base64_and_json_before_them(written: str) -> None:
+    packed = body_of("{type: object}", written)["properties"]["body"]
+    assert (packed["type"], packed["contentEncoding"]) == ("string", "base64")
+    schema = "{schema: {type: object}}"
+    content = f"{{{written}: {schema}, application/json: {schema}}}"
+    made = tool(f"/a: {{post: {{requestBody: {{content: {content}}}}}}}")
+    assert made.body is not None
+    assert made.body.kind == "json"
+
+
 def test_bytes_are_taken_as_base64() -> None:
     binary = body_of("{type: string, format: binary}", "image/png")["properties"]["body"]
     assert (binary["type"], binary["contentEncoding"]) == ("string", "base64")
@@ -192,6 +205,51 @@ def test_a_file_is_its_content_alone_or_with_a_name_and_type(field: str) -> None
     content, named = part["properties"]["body"]["properties"]["f"]["anyOf"]
     assert content == {"type": "string", "contentEncoding": "base64"}
     assert named["properties"].keys() == {"base64", "filename", "content_type"}
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "f: {type: string, format: uri}",
+        "f: {type: [string, 'null'], format: uri}",
+        "userPhoto: {type: string}",
+    ],
+)
+def test_a_text_of_a_multipart_body_without_a_file_may_be_one(field: str) -> None:
+    schema = f"{{type: object, required: [n], properties: {{n: {{type: string}}, {field}}}}}"
+    taken = body_of(schema, "multipart/form-data")["properties"]["body"]
+    text, named = next(v for k, v in taken["properties"].items() if k != "n")["anyOf"]
+    assert "string" in text["type"]
+    assert named["properties"].keys() == {"base64", "filename", "content_type"}
+    assert taken["properties"]["n"] == {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "f: {type: string, format: uri}, up: {type: string, format: binary}",
+        "f: {type: string, enum: [file]}",
+        "profile: {type: string}",
+        "f: {type: string, format: date}",
+    ],
+)
+def test_other_texts_of_a_multipart_body_are_texts(fields: str) -> None:
+    schema = f"{{type: object, properties: {{{fields}}}}}"
+    taken = body_of(schema, "multipart/form-data")["properties"]["body"]["properties"]
+    assert next(iter(taken.values()))["type"] == "string"
+
+
+def test_a_file_is_sent_in_parts_where_the_same_body_is_listed_as_json_too() -> None:
+    schema = "{schema: {type: object, properties: {f: {type: string, format: binary}}}}"
+    listed = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
+    content = ", ".join(f"{name}: {schema}" for name in listed)
+    made = tool(f"/a: {{post: {{requestBody: {{content: {{{content}}}}}}}}}")
+    assert made.body is not None
+    assert made.body.kind == "multipart"
+    alone = ", ".join(f"{name}: {schema}" for name in listed[:1])
+    made = tool(f"/a: {{post: {{requestBody: {{content: {{{alone}}}}}}}}}")
+    assert made.body is not None
+    assert made.body.kind == "json"
 
 
 def test_xml_is_taken_as_the_object_that_it_writes_and_as_text_where_it_is_a_string() -> None:

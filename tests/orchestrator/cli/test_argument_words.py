@@ -162,3 +162,34 @@ def test_a_tool_whose_schema_is_not_known_gets_texts_and_what_is_said_to_be_json
     open_schema = {"additionalProperties": True}
     assert read("a=x", "b:=3", "c.d=y", schema=open_schema) == {"a": "x", "b": 3, "c": {"d": "y"}}
     assert json.dumps(read("a=1x", schema=open_schema)) == '{"a": "1x"}'
+
+
+@pytest.mark.parametrize("place", ["path:id", "query:id", "header:id"])
+def test_a_number_that_may_be_a_text_has_one_reading_where_both_are_written_alike(
+    place: str,
+) -> None:
+    either = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-in": place}
+    schema = {"type": "object", "properties": {"id": either, "n": {**either, "x-in": "body"}}}
+    assert read("id=7", schema=schema) == {"id": "7"}
+    assert read("id=true", schema=schema) == {"id": "true"}
+    assert read("id=00a", schema=schema) == {"id": "00a"}
+    with pytest.raises(click.UsageError):
+        read("n=7", schema=schema)
+    nothing = {"type": ["string", "null"], "x-in": place}
+    with pytest.raises(click.UsageError):
+        read("id=null", schema={"type": "object", "properties": {"id": nothing}})
+
+
+def test_an_example_has_what_every_part_of_an_object_requires() -> None:
+    alert = {"allOf": [{"properties": {"at": {"type": "string"}}}, {"$ref": "#/$defs/Named"}]}
+    named = {"properties": {"labels": {"type": "object"}}, "required": ["labels"]}
+    body = {"type": "array", "items": alert}
+    schema = {
+        "type": "object",
+        "properties": {"body": body, "one": {"$ref": "#/$defs/Either"}},
+        "required": ["body", "one"],
+        "$defs": {"Named": named, "Either": {"oneOf": [named, {"properties": {"b": {}}}]}},
+    }
+    call = render_example_call("a.b", schema)
+    assert """'body=[{"labels":{}}]'""" in call
+    assert "'one.labels={}'" in call

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from sandbox.bundle.credential import Credential, CredentialPlace, CredentialValue
+from sandbox.bundle.credential import Credential, CredentialPlace, CredentialValue, Kind
 from sandbox.credentials.source import CredentialSource
 from sandbox.wire.exchange import Exchange, WireRequest, WireResponse
 from tests.sandbox.scripted import Told, answer, broker, get, performed, rule
@@ -64,6 +64,43 @@ def test_basic_is_encoded_and_neither_form_comes_back() -> None:
     made = base64.b64encode(b"user:p4ss-canary").decode()
     assert sent.get_header("Authorization") == f"Basic {made}"
     assert made not in str(exchange)
+
+
+@pytest.mark.parametrize(
+    ("kind", "secret", "sent"),
+    [
+        ("bearer", "Bearer b34rer-canary", "Bearer b34rer-canary"),
+        ("bearer", "bearer  b34rer-canary", "Bearer b34rer-canary"),
+        ("bearer", "b34rer-canary", "Bearer b34rer-canary"),
+        ("oauth2", "Bearer b34rer-canary", "Bearer b34rer-canary"),
+        ("basic", "Basic dXNlcjpwNHNzLWNhbmFyeQ==", "Basic dXNlcjpwNHNzLWNhbmFyeQ=="),
+        ("basic", "basic user:p4ss-canary", "Basic YmFzaWMgdXNlcjpwNHNzLWNhbmFyeQ=="),
+    ],
+)
+def test_a_secret_that_is_the_headers_whole_value_is_sent_as_it_is(
+    kind: Kind, secret: str, sent: str
+) -> None:
+    declared = {"own": Credential("own", kind)}
+    upstream = Told(lambda wire: echo(wire))
+    source = CredentialSource(declared, {"own": secret}.get, "pets")
+    reading = broker(upstream, rule(security=(("own",),)), credentials=source)
+    performed(reading.perform(get()))
+    assert upstream.requests[0].get_header("Authorization") == sent
+
+
+@pytest.mark.parametrize(
+    ("secret", "told"),
+    [
+        ("Bearer b34rer-canary", "your token is b34rer-canary"),
+        ("Token k3y-canary", "your key is k3y-canary"),
+        ("Basic dXNlcjpwNHNzLWNhbmFyeQ==", "your password is p4ss-canary"),
+    ],
+)
+def test_what_comes_after_a_scheme_does_not_come_back_by_itself(secret: str, told: str) -> None:
+    declared = {"own": Credential("own", "bearer")}
+    source = CredentialSource(declared, {"own": secret}.get, "pets")
+    reading = broker(Told([answer(200, told)]), rule(security=(("own",),)), credentials=source)
+    assert "canary" not in str(performed(reading.perform(get())))
 
 
 def test_secrets_of_the_server_that_were_not_sent_do_not_come_back_either() -> None:

@@ -20,7 +20,9 @@ _TELLING = frozenset(
     "link location content-location content-range content-disposition etag last-modified "
     "retry-after deprecation sunset warning".split()
 )
-_TELLING_PATTERN = r"x-(?:total|next|prev|page|per-page|offset|cursor|count)|(?:x-)?rate-?limit"
+_TELLING_PATTERN = (
+    r"x-(?:total|next|prev|pag(?:e|ination)|per-page|offset|cursor|count)|(?:x-)?rate-?limit"
+)
 MAX_HEADERS = 16
 MAX_HEADER = 1000
 _JSON_LINES = frozenset(

@@ -124,10 +124,17 @@ def whole(value: Any) -> Styled:
     return Styled(given.value, "wholeJson" if given.style == "json" else "whole")
 
 
-def file(content: Any, filename: str | None = None, content_type: str | None = None) -> Part:
+def file(
+    content: Any,
+    filename: str | None = None,
+    content_type: str | None = None,
+    plain: bool = False,
+) -> Any:
     """A file part: base64, or `{"base64" | "text": …, "filename": …, "content_type": …}`, or a
-    list of either.
+    list of either. Where it may be `plain`, what is no such object is a part as it is.
     """
+    if plain and not isinstance(content, dict):
+        return content
     return Part(content, content_type, filename, True)
 
 

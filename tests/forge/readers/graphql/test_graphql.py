@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from graphql import build_schema, introspection_from_schema, parse, validate
+from graphql import build_schema, graphql_sync, introspection_from_schema, parse, validate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +79,53 @@ def test_a_list_within_an_answer_keeps_the_arguments_that_page_it_and_no_other()
     assert judge.find_problem({"id": "1", "posts_first_2": 5, "posts_after": "c"}) is None
     assert judge.find_problem({"id": "1", "name_last": 2}) is not None
     assert prove_static(bundle).passed
+
+
+def test_a_field_that_is_looked_up_by_an_argument_is_not_asked_for_without_it() -> None:
+    told = build_schema("""
+        type Post { id: ID! title(locale: String): String valueByKey(key: String): String
+          version_by_tag(tag: String): Post sortBy(order: Int): String }
+        type Query { postById(id: ID): Post }
+    """)
+    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    document = bundle.get_tool("post_by_id").requests[0].document
+    assert validate(told, parse(document)) == []
+    assert "title" in document
+    assert "sortBy" in document
+    assert "valueByKey" not in document
+    assert "version_by_tag" not in document
+
+
+def test_what_an_answer_may_be_has_its_objects_and_lists_whichever_it_is() -> None:
+    told = build_schema("""
+        type Step { key: String }
+        type Run { id: ID! steps(first: Int): [Step!]! status: String }
+        type Runs { results: [Run!]! }
+        type Launched { run: Run! }
+        type Refused { message: String! run: String causes: [Refused!]! }
+        union Listed = Runs | Refused
+        union Started = Launched | Refused
+        interface Asset { key: String! owner: Listed }
+        type Table implements Asset { key: String! owner: Listed rows: [Run!] }
+        type Query { runs: Listed asset: Asset }
+        type Mutation { launch: Started! }
+    """)
+    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    for tool in bundle.tools:
+        assert validate(told, parse(tool.requests[0].document)) == [], tool.name
+    assert prove_static(bundle).passed
+    run = {"id": "7", "status": "open", "steps": [{"key": "a"}]}
+    values = {
+        "runs": {"__typename": "Runs", "results": [run]},
+        "asset": {"__typename": "Table", "key": "k", "owner": None, "rows": [run]},
+        "launch": {"__typename": "Launched", "run": run},
+    }
+    for name, value in values.items():
+        tool = bundle.get_tool(name)
+        document = tool.requests[0].document
+        said = graphql_sync(told, document, root_value={name: value}).formatted
+        assert said == {"data": {name: value}}
+        assert get_checker(tool.output_schema).find_problem({"status": 200, "body": said}) is None
 
 
 def test_names_that_begin_with_an_underscore_are_names() -> None:

@@ -123,3 +123,23 @@ def test_a_value_says_its_kind() -> None:
     tool = ToolDefinition("convert_currency", "", schema, {}, "read")
     assert named("convert 100 EUR to USD", tool).is_whole
     assert not name_words("convert 100 EUR to USD", tool, "money", "", Reading()).is_whole
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "whole"),
+    [
+        ("search the boats for b1", "boats_controller_dl", False),
+        ("boats b1", "boats_controller_dl", False),
+        ("show boat b1", "boat_cover", False),
+        ("open the track PX-100", "track_parcel", False),
+        ("could you track PX-100", "track_parcel", True),
+    ],
+)
+def test_what_a_tool_is_about_is_no_verb_that_says_all_of_it(
+    task: str, name: str, whole: bool
+) -> None:
+    takes = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
+    tool = ToolDefinition(name, "", takes, None, "read")
+    value = task.split()[-1]
+    reading = Reading({"id": value}, evidence={"id": value}, origins={"id": "task"})
+    assert name_words(task, tool, "harbour", "", reading).is_whole is whole
