@@ -247,6 +247,9 @@ class SchemaConverter:
                 self._report(node.to_problem(f"{key} cannot be {shown}; it is left out"))
             elif result is not None:
                 made[key] = result
+        needed = _list_draft_required(node.value)
+        if needed:
+            made["required"] = list(dict.fromkeys([*made.get("required", ()), *needed]))
         return self._convert_dialect(node, made)
 
     def _convert_applicator(self, key: str, node: Node, depth: int) -> Any:
@@ -258,6 +261,8 @@ class SchemaConverter:
                 node, value = self._follow_node(node)
             if not isinstance(value, dict):
                 return INVALID
+            if key == "properties":
+                node = _drop_draft_required(node)
             return {name: self._convert_child(node, name, depth) for name in value}
         if key in ONE and not (key == "items" and isinstance(value, list)):
             return self.convert(node, depth) if isinstance(value, _SCHEMA) else INVALID
@@ -325,6 +330,31 @@ class SchemaConverter:
         items = made.get("items")
         made["items"] = {"enum": made.pop("enum"), **(items if isinstance(items, dict) else {})}
         self._report(node.to_problem("no enumerated value is an array; they are its items'"))
+
+
+def _is_draft_property(schema: Any) -> bool:
+    return type(schema) is dict and isinstance(schema.get("required"), bool)
+
+
+def _list_draft_required(schema: Mapping[str, Any]) -> list[str]:
+    """The properties that say themselves that they are required, as up to draft 3."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return []
+    return [k for k, v in properties.items() if _is_draft_property(v) and v["required"]]
+
+
+def _drop_draft_required(node: Node) -> Node:
+    """The properties without what they say of themselves in the object that they are of."""
+    if not any(map(_is_draft_property, node.value.values())):
+        return node
+    kept = {
+        name: {k: v for k, v in schema.items() if k != "required"}
+        if _is_draft_property(schema)
+        else schema
+        for name, schema in node.value.items()
+    }
+    return Node(kept, node.file, node.place)
 
 
 def _is_bare_reference(schema: Schema) -> bool:

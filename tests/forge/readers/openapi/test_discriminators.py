@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from forge.compiler.compile import compile_document
-from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.engines.process import ProcessRunner
 from sandbox.schemas.validator import get_checker
 from sandbox.stages.prove import prove_bundle
-from sandbox.wire.exchange import WireRequest, WireResponse
-from sandbox.wire.policy import build_tool_policy
 from tests.forge.samples import compiled, swagger
+from tests.forge.sending import send
 
 PATHS = """
 /pets:
@@ -40,30 +38,6 @@ components:
     Puppy: {allOf: [{$ref: '#/components/schemas/Dog'}, {properties: {weeks: {type: integer}}}]}
     Other: {type: object, properties: {rest: {type: string}}}
 """
-
-
-class Recorder:
-    def __init__(self) -> None:
-        self.bodies: list[bytes] = []
-
-    async def send(self, request: WireRequest) -> WireResponse:
-        self.bodies.append(request.body)
-        return WireResponse(200, (("content-type", "application/json"),), b"{}")
-
-
-def send(bundle: Bundle, arguments: dict[str, Any]) -> bytes:
-    """The body that a call of the only tool sends."""
-    (tool,) = bundle.tools
-    upstream = Recorder()
-
-    async def call() -> None:
-        broker = Broker(build_tool_policy(bundle, tool.name), upstream)
-        async with ProcessRunner().open(bundle, broker) as session:
-            await session.call(tool.name, arguments)
-
-    asyncio.run(call())
-    (body,) = upstream.bodies
-    return body
 
 
 def is_taken(bundle: Bundle, body: Any) -> bool:
