@@ -43,7 +43,7 @@ from sandbox.errors import NO_ENGINE
 from sandbox.plain_secrets import has_login
 
 MAX_READS = 200
-DESCRIPTIONS = (".json", ".yaml", ".yml", ".har", ".sh")
+DESCRIPTIONS = (".json", ".yaml", ".yml", ".har", ".sh", ".graphql", ".graphqls", ".gql")
 """How files of descriptions end."""
 PLACE_MARKS = "/:."
 """What stands in each path and address that is taken for one where a task is expected."""
