@@ -142,13 +142,13 @@ def build_base(
         values = mapping.get(called) or [own if isinstance(own, str) else called]
         listed = _list_values(defs[link], name, defs)
         branch: dict[str, Any] = {"$ref": PREFIX + link}
-        if listed is not None and listed != possible:
+        if listed is not None and listed is not possible and listed != possible:
             values = listed
         else:
             branch["properties"] = {name: {"enum": values}}
         branches.append(branch)
-        known += values
-    if possible is None or not all(value in known for value in possible):
+        known.extend(values)
+    if possible is None or not {*map(str, possible)} <= {*map(str, known)}:
         # Any other value is of the base alone.
         branches.append({"properties": {name: {"not": {"enum": known}}}})
     made = {**base, "anyOf": branches, HAS_SUBTYPES: True}
@@ -167,5 +167,6 @@ def _list_values(schema: Schema, name: str, defs: Mapping[str, Schema]) -> list[
     """The values that a property of an object can have; None where they are not told."""
     for part in list_applied_schemas(merge_properties(schema, defs).get(name, True), defs):
         if "enum" in part or "const" in part:
-            return list(part["enum"]) if "enum" in part else [part["const"]]
+            listed: list[Any] = part["enum"] if "enum" in part else [part["const"]]
+            return listed
     return None

@@ -16,6 +16,8 @@ from sandbox.bundle.apispec import Schema
 MAX_BRANCHES = 64
 MAX_DEPTH = 4
 MAX_STEPS = 2_000
+MAX_COMPARED = 10_000
+"""Pairs of enumerated values that are compared."""
 _SAYS_NOTHING = frozenset(
     "title description default examples deprecated readOnly writeOnly xml format "
     "type required properties items allOf $ref additionalProperties enum const nullable "
@@ -59,7 +61,9 @@ class _Comparison:
         listed = _list_values(wide)
         if listed is not None:
             own = _list_values(narrow)
-            if own is None or not all(value in listed for value in own):
+            if own is None or len(own) * len(listed) > MAX_COMPARED:
+                return False
+            if not all(value in listed for value in own):
                 return False
         if not _list_required(wide) <= _list_required(narrow):
             return False

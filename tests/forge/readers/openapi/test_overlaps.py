@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from forge.readers.openapi.overlaps import has_swallowed_branch
+from sandbox.bundle.apispec import Schema
 from sandbox.schemas.validator import get_checker
 from tests.forge.samples import compiled
 
@@ -64,3 +66,10 @@ def test_a_whole_number_is_taken_where_an_integer_and_a_number_are_offered() -> 
     """
     (tool,) = compiled(paths).bundle.tools
     assert get_checker(tool.input_schema).find_problem({"n": 3}) is None
+
+
+def test_long_enumerations_are_not_compared_pair_by_pair() -> None:
+    values = [f"v{number}" for number in range(50_000)]
+    one: Schema = {"type": "string", "enum": values}
+    other: Schema = {"type": "string", "enum": values[::-1]}
+    assert not has_swallowed_branch([one, other], {})
