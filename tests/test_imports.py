@@ -27,6 +27,7 @@ ONLY_IN = {
     "langgraph": ("orchestrator/tasks/task_graph.py",),
     "wasmtime": ("sandbox/engines/wasm/*.py",),
     "openai": ("forge/authors/endpoint.py",),
+    "graphql": ("forge/readers/graphql/sdl.py",),
     "jsonpath": ("orchestrator/results/paths.py",),
     "jinja2": ("orchestrator/control/rendering.py",),
     "markupsafe": ("orchestrator/control/page.py", "orchestrator/control/rendering.py"),
@@ -36,7 +37,17 @@ ONLY_IN = {
 
 LOOKING = ("approvals", "find", "jobs", "logs", "show", "versions")
 """Modules of commands that only show what is stored."""
-UNSHOWN = ("bandit", "docker", "jsonschema", "langgraph", "mcp", "openai", "structlog", "wasmtime")
+UNSHOWN = (
+    "bandit",
+    "docker",
+    "graphql",
+    "jsonschema",
+    "langgraph",
+    "mcp",
+    "openai",
+    "structlog",
+    "wasmtime",
+)
 """What they start without: people run them by hand, in loops and in prompts."""
 
 SOURCES = sorted(

@@ -172,10 +172,12 @@ def _choose_part_wrapper(
     schema = resolve_schema(field, schemas)
     if find_file_form(field, schemas, kind) is not None:
         return Wrapper("file", {"content_type": kind} if kind else {})
+    if encoding.style == "deepObject":
+        return Wrapper("deep")
     if kind and not (schema.get("type") == "string" and kind == "text/plain"):
         return Wrapper("part", {"content_type": kind})
     if schema.get("type") == "array" and not encoding.explode:
-        return Wrapper("csv")
+        return Wrapper(_STYLES.get(encoding.style or "", "csv"))
     return None
 
 

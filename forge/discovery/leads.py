@@ -10,6 +10,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 import orjson
 
+from forge.readers.document import is_graphql_text
 from forge.readers.graphql.reader import DIALECT, is_graphql
 from forge.readers.recorded.curl import KEY, starts_with_curl
 from forge.readers.translate import detect_notation
@@ -87,10 +88,14 @@ def detect_dialect(content: bytes) -> str | None:
     if content.startswith(_UTF16):
         content = decode_text(content).encode("utf-8", "replace")
     head = content[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if head in (b"<", b"[", b"") or not any(key in content for key in _KEYS):
+    if head in (b"<", b"[", b""):
         return None
+    if not any(key in content for key in _KEYS):
+        return DIALECT if head != b"{" and is_graphql_text(decode_text(content)) else None
     if head != b"{":
         text = decode_text(content)
+        if is_graphql_text(text):
+            return DIALECT
         return _detect_yaml_dialect(text) or (KEY if starts_with_curl(text) else None)
     document = _parse_json(content)
     if document is not None:

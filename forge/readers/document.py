@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,11 @@ _GRAPHQL_TYPE = re.compile(
     r"^\ufeff?(?:extend )?(?:schema|(?:type|input|interface|enum) \w++[^{:\n]*+) ?\{ *$",
     re.MULTILINE,
 )
-_GRAPHQL_REASON = (
-    "it is a GraphQL schema in its own language, of which only the JSON form is read: what the "
-    "API answers to an introspection query. An API's URL is asked for that"
+_GRAPHQL_START = re.compile(
+    r"[\s\ufeff]*(?:#[^\n]*\n\s*)*"
+    r"(?:\"|(?:directive @|(?:type|schema|extend|scalar|enum|interface|input|union)\b)(?! *:))"
 )
+"""How a GraphQL schema begins; other texts may have one as an example."""
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 """What is not closed goes to the end, so that nothing is looked at twice."""
 _UTF8_CHARACTER = re.compile(
@@ -200,12 +202,32 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
         if curl.has_curl_command(text):
             return {curl.KEY: text}
         if _GRAPHQL_TYPE.search(text):
-            raise DocumentUnreadable(name, _GRAPHQL_REASON) from error
+            return _parse_graphql(text, name)
         reason = json_error or f"not YAML: {' '.join(str(error).replace(_NAMELESS, 'at ').split())}"
         if not json_error and _begins_with_tab(text, error):
             reason += " (a tab; YAML is indented with spaces)"
         raise DocumentUnreadable(name, reason[:300]) from error
+    if isinstance(value, str) and is_graphql_text(text):
+        return _parse_graphql(text, name)
     return {curl.KEY: text} if isinstance(value, str) and curl.has_curl_command(text) else value
+
+
+def is_graphql_text(text: str) -> bool:
+    """Whether a text is a GraphQL schema in its own language, by how it begins and one type."""
+    return bool(_GRAPHQL_START.match(text)) and bool(_GRAPHQL_TYPE.search(text))
+
+
+def _parse_graphql(text: str, name: str) -> Any:
+    """Parse a GraphQL schema to what an introspection of it tells."""
+    # Hardly anybody has one, and its parser takes long to load.
+    sdl = import_module("forge.readers.graphql.sdl")
+    try:
+        return sdl.read_sdl(text)
+    except RecursionError as error:
+        raise DocumentTooLarge(name, "it is a GraphQL schema that nests too deep") from error
+    except sdl.SchemaUnreadable as error:
+        reason = f"it looks like a GraphQL schema, and is none: {error}"
+        raise DocumentUnreadable(name, reason) from error
 
 
 def _begins_with_tab(text: str, error: Exception) -> bool:

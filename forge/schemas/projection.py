@@ -24,7 +24,9 @@ MAX_OUTLINED = 8
 _PROSE = frozenset({"title", "description", "examples", "default", "deprecated"})
 CHOSEN_BY = "x-chosen-by"
 """At an alternative of a schema with a discriminator: its property, and the values for this one."""
-_FLAGS = frozenset({"readOnly", "writeOnly", "xml", CHOSEN_BY})
+HAS_SUBTYPES = "x-has-subtypes"
+"""At a base schema: its `anyOf` are its subtypes."""
+_FLAGS = frozenset({"readOnly", "writeOnly", "xml", CHOSEN_BY, HAS_SUBTYPES})
 _NOT_IN_RESPONSES = _PROSE | _FLAGS
 _NAMING_PROPERTIES = frozenset({"allOf", "properties", "required"})
 _WITH_PARTS = HOLDERS | _NAMING_PROPERTIES
@@ -262,7 +264,9 @@ class Projection:
     def _keep_keywords(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords that this direction needs, their parts not yet projected."""
         if self._direction == "response":
-            return drop_presence(schema, _NOT_IN_RESPONSES)
+            # An answer may have more than is told, so the base is enough of it.
+            own = {"anyOf"} if HAS_SUBTYPES in schema else set()
+            return drop_presence(schema, _NOT_IN_RESPONSES | own)
         kept = {key: value for key, value in schema.items() if key not in _FLAGS}
         if len(kept.get("description", "")) > MAX_TEXT:
             kept["description"] = shorten_text(kept["description"], MAX_TEXT)

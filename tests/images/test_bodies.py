@@ -90,6 +90,8 @@ def test_multipart_parts_are_typed_by_their_values() -> None:
         "absent": UNSET,
         "none": None,
         "list": csv([1, 2]),
+        "bars": pipes([1, 2]),
+        "deep": deep({"k": [1, 2], "l": {"m": True}, "n": None}),
     }
     assert parts(multipart_body(fields, None)) == [
         ("name", None, "", "Zoë".encode()),
@@ -98,6 +100,10 @@ def test_multipart_parts_are_typed_by_their_values() -> None:
         ("tags", None, "", b"b"),
         ("meta", None, "application/json", b'{"k":[1]}'),
         ("list", None, "", b"1,2"),
+        ("bars", None, "", b"1|2"),
+        ("deep[k][]", None, "", b"1"),
+        ("deep[k][]", None, "", b"2"),
+        ("deep[l][m]", None, "", b"true"),
     ]
 
 

@@ -79,7 +79,8 @@ def test_path_styles_are_written_as_openapi_says(value: Any, text: str) -> None:
         (pipes(OBJECT), "color=R%7C100%7CG%7C200%7CB%7C150"),
         (tsv(ARRAY), "color=blue%09black%09brown"),
         (deep(OBJECT), "color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150"),
-        (deep({"a": {"b": [1, 2]}}), "color%5Ba%5D%5Bb%5D=1&color%5Ba%5D%5Bb%5D=2"),
+        (deep({"a": {"b": [1, 2]}}), "color%5Ba%5D%5Bb%5D%5B%5D=1&color%5Ba%5D%5Bb%5D%5B%5D=2"),
+        (deep({"a": {"b": [], "c": None, "d": [1, None]}}), "color%5Ba%5D%5Bd%5D%5B%5D=1"),
         (deep({"a": [{"b": 1}]}), "color%5Ba%5D%5B0%5D%5Bb%5D=1"),
         (deep(["a", "b"]), "color%5B%5D=a&color%5B%5D=b"),
         (

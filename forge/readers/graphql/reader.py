@@ -13,6 +13,7 @@ from forge.naming import to_snake_case
 from forge.readers.document import Document, DocumentProblem
 from forge.readers.graphql.inputs import build_definitions, build_variable_schema
 from forge.readers.graphql.schema import (
+    WRITTEN,
     GraphqlField,
     GraphqlSchema,
     InputValue,
@@ -73,7 +74,8 @@ def is_endpoint_hint(body: bytes) -> bool:
 
 
 def read_graphql(document: Document, base_url: str | None = None) -> ParsedApi:
-    """Read the API of an introspection's result, at `base_url` or where it came from.
+    """Read the API of an introspection's result, at `base_url` or where it came from, or of a
+    schema in its own language, at `base_url`.
 
     Subscriptions are ignored. Raises NoUsableOperation.
     """
@@ -85,7 +87,9 @@ def read_graphql(document: Document, base_url: str | None = None) -> ParsedApi:
     told = find_schema_object(document.root)
     assert told is not None
     schema = read_schema(told, complain)
-    endpoint = _split_endpoint(base_url or (document.url or "").partition("?")[0])
+    # A schema that somebody wrote down is no answer of its API.
+    answered = "" if document.root.get(WRITTEN) else (document.url or "").partition("?")[0]
+    endpoint = _split_endpoint(base_url or answered)
     if endpoint is None:
         reason = "it does not say where the API is; give the endpoint's URL as the base URL"
         raise NoUsableOperation(document.name, reason)

@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args
 NAME = re.compile(r"(?!__)[_A-Za-z][_0-9A-Za-z]{0,99}\Z")
 """A name (section 2.1.9); two underscores are kept for introspection (section 4.1)."""
 MAX_WRAPPED = 8
+WRITTEN = "written"
+"""At the root of a schema that was read in its own language and not told by an introspection."""
 MAX_DESCRIPTION = 2_000
 LEAVES = ("SCALAR", "ENUM")
 Kind = Literal["SCALAR", "OBJECT", "INTERFACE", "UNION", "ENUM", "INPUT_OBJECT"]

@@ -14,6 +14,7 @@ from forge.readers.openapi.parameters import (
     read_collection_style,
 )
 from forge.readers.openapi.references import Node, UnresolvedReference
+from forge.schemas.media import is_json
 from forge.text import sanitize_prose
 from sandbox.bundle.apispec import Encoding, MediaType, RequestBody, Response, Style
 
@@ -83,18 +84,27 @@ def _read_request_body(context: ReaderContext, node: Node) -> RequestBody | None
 
 
 def _read_swagger_body(context: ReaderContext, nodes: list[Node], operation: Node) -> RequestBody:
-    """Build the body from Swagger 2.0 `body` or `formData` parameters."""
+    """Build the body from Swagger 2.0 `body` or `formData` parameters. There may be one `body` and
+    nothing beside it; where there is more, each is a field by its name.
+    """
     whole = [node for node in nodes if node.value["in"] == "body"]
-    fields = [node for node in nodes if node.value["in"] == "formData"]
     consumes = _list_media_types(context, operation, "consumes")
-    if whole:
-        node = whole[-1]
-        at = node.get("schema")
-        schema = context.schemas.convert(at) if at.value is not None else True
+    if len(whole) == 1 == len(nodes):
+        (node,) = whole
+        at = find_own_schema(context, node)
+        schema = context.schemas.convert(at) if at.value else True
         content = tuple(MediaType(kind, schema) for kind in consumes or ("application/json",))
         description = sanitize_prose(node.read("description"), 500)
         return RequestBody(content, is_true(node.read("required")), description)
-    return _build_form(context, fields, consumes)
+    for node in whole:
+        reason = "a body has one `body` parameter and no other; it is read as a field of the body"
+        context.problems.add(node.to_problem(reason))
+    if len(whole) < len(nodes):
+        return _build_form(context, nodes, consumes)
+    fields = _read_fields(context, nodes)
+    kinds = tuple(filter(is_json, consumes)) or ("application/json",)
+    content = tuple(MediaType(kind, fields) for kind in kinds)
+    return RequestBody(content, "required" in fields)
 
 
 def read_responses(context: ReaderContext, operation: Node) -> tuple[Response, ...]:
@@ -187,10 +197,27 @@ def _read_encodings(node: Node) -> Mapping[str, Encoding]:
 def _build_form(
     context: ReaderContext, fields: list[Node], consumes: tuple[str, ...]
 ) -> RequestBody:
-    properties: dict[str, Any] = {}
+    schema = _read_fields(context, fields)
+    properties = schema["properties"]
     encoding: dict[str, Encoding] = {}
-    required = []
     for node in fields:
+        name = str(node.value["name"])
+        if node.value["in"] != "body" and _is_list(properties[name]):
+            style, explode = read_collection_style(node, "formData")
+            encoding[name] = Encoding(style=style, explode=explode)
+    has_file = any(map(_is_file, properties.values()))
+    kinds = tuple(k for k in consumes if k in (MULTIPART, FORM) and not (has_file and k == FORM))
+    content = tuple(
+        MediaType(kind, schema, encoding) for kind in kinds or (MULTIPART if has_file else FORM,)
+    )
+    return RequestBody(content, "required" in schema)
+
+
+def _read_fields(context: ReaderContext, nodes: list[Node]) -> dict[str, Any]:
+    """The schema of an object whose properties are these parameters."""
+    properties: dict[str, Any] = {}
+    required = []
+    for node in nodes:
         name = str(node.value["name"])
         schema = context.schemas.convert(find_own_schema(context, node))
         text = sanitize_prose(node.read("description"), 500)
@@ -198,18 +225,12 @@ def _build_form(
         properties[name] = {**keywords, "description": text} if text else schema
         if is_true(node.read("required")):
             required.append(name)
-        if keywords.get("type") == "array":
-            style, explode = read_collection_style(node, "formData")
-            encoding[name] = Encoding(style=style, explode=explode)
-    schema = {"type": "object", "properties": properties}
-    if required:
-        schema["required"] = required
-    has_file = any(map(_is_file, properties.values()))
-    kinds = tuple(k for k in consumes if k in (MULTIPART, FORM) and not (has_file and k == FORM))
-    content = tuple(
-        MediaType(kind, schema, encoding) for kind in kinds or (MULTIPART if has_file else FORM,)
-    )
-    return RequestBody(content, bool(required))
+    made: dict[str, Any] = {"type": "object", "properties": properties}
+    return {**made, "required": required} if required else made
+
+
+def _is_list(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "array"
 
 
 def _is_file(schema: Any) -> bool:

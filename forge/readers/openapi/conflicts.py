@@ -7,7 +7,7 @@ for inheritance, where a later part overrides an earlier one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from forge.schemas.projection import list_applied_schemas
@@ -23,11 +23,17 @@ _BOUNDS = (
 _LOWER = frozenset(low for low, _ in _BOUNDS)
 _VALUES = frozenset({"enum", "const"})
 _ALL_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_SAYS_TYPE = COMBINING | frozenset(
+    "type $ref title description default examples deprecated readOnly writeOnly xml".split()
+)
+"""Of a part that has no more than these nothing is known but its type."""
 MAX_NAMES = 3
 
 
 def find_conflict(schema: Schema, schemas: Mapping[str, Schema]) -> str:
-    """Return why no value can fit all parts of a schema; "" where no contradiction is found."""
+    """Return why no value, or none with all of its properties, can fit all parts of a schema; ""
+    where no contradiction is found.
+    """
     found = list_applied_schemas(schema, schemas)
     if len(found) < 2:
         return ""
@@ -43,16 +49,21 @@ def find_conflict(schema: Schema, schemas: Mapping[str, Schema]) -> str:
     refused = [name for name in wanted if any(_refuses_property(part, name) for part in found)]
     if refused:
         return f"one part requires {', '.join(refused[:MAX_NAMES])}, which another closes out"
+    refused = _list_closed_out(found)
+    if refused:
+        return f"one part has {', '.join(refused[:MAX_NAMES])}, which another closes out"
     return ""
 
 
 def merge_parts(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> dict[str, Any]:
     """Merge the parts to one schema in which a later keyword overrides an earlier one; keywords
-    that combine schemas are kept in `allOf`.
+    that combine schemas are kept in `allOf`. A type of which a part says more counts before one
+    that stands alone: generators write `type: object` beside a reference to whatever it is.
     """
     made: dict[str, Any] = {}
     combining: list[Schema] = []
-    for part in _order_parts(schema, schemas, set()):
+    ordered = list(_order_parts(schema, schemas, set()))
+    for part in ordered:
         plain = {key: value for key, value in part.items() if key not in COMBINING | {"$ref"}}
         rest = {key: value for key, value in part.items() if key in COMBINING - {"allOf"}}
         properties = {**made.get("properties", {}), **plain.get("properties", {})}
@@ -63,6 +74,9 @@ def merge_parts(schema: Mapping[str, Any], schemas: Mapping[str, Schema]) -> dic
         if required:
             made["required"] = list(dict.fromkeys(required))
         combining += [rest] if rest else []
+    told = [part["type"] for part in ordered if "type" in part and not _SAYS_TYPE.issuperset(part)]
+    if told and not _have_common_type(ordered):
+        made["type"] = told[-1]
     if made.get("additionalProperties") is False:
         # Closed was the one part; what the others have is in the properties.
         made.pop("unevaluatedProperties", None)
@@ -85,7 +99,7 @@ def _order_parts(
 
 def _find_value_conflict(found: list[Mapping[str, Any]]) -> str:
     written = set().union(*found)
-    if "type" in written and not frozenset.intersection(*map(_find_types, found)):
+    if "type" in written and not _have_common_type(found):
         named = sorted({str(part["type"]) for part in found if "type" in part})
         return f"its parts want {' and '.join(named[:MAX_NAMES])}"
     if not written.isdisjoint(_VALUES) and not _has_common_value(found):
@@ -98,7 +112,12 @@ def _find_value_conflict(found: list[Mapping[str, Any]]) -> str:
     return ""
 
 
-def _find_types(part: Mapping[str, Any]) -> frozenset[str]:
+def _have_common_type(found: list[Mapping[str, Any]]) -> bool:
+    return bool(frozenset.intersection(*map(find_types, found)))
+
+
+def find_types(part: Mapping[str, Any]) -> frozenset[str]:
+    """The types that a schema's own `type` allows."""
     written = part.get("type")
     if written is None:
         return _ALL_TYPES
@@ -131,6 +150,22 @@ def _is_conflicting(
 
 def _list_required(found: list[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for part in found for name in part.get("required", ())))
+
+
+def _list_closed_out(found: list[Mapping[str, Any]]) -> list[str]:
+    """The properties that a part has and that another one, which is closed, does not know."""
+    closed = [part for part in found if part.get("additionalProperties") is False]
+    closed = [part for part in closed if "patternProperties" not in part]
+    if not closed:
+        return []
+    known = set.intersection(*(set(part.get("properties", ())) for part in closed))
+    names = (name for part in found for name, own in _list_properties(part) if own is not False)
+    return [name for name in dict.fromkeys(names) if name not in known]
+
+
+def _list_properties(part: Mapping[str, Any]) -> Iterable[tuple[str, Schema]]:
+    found: Mapping[str, Schema] = part.get("properties", {})
+    return found.items()
 
 
 def _refuses_property(part: Mapping[str, Any], name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from forge.readers.openapi import parameters, servers
 from forge.readers.openapi.context import OperationSkipped
@@ -19,10 +19,17 @@ _FOREIGN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 """Placeholders as they are in routes of frameworks, or escaped."""
-_ODD_SIGNS = frozenset("+*:<%?")
+_ODD_SIGNS = frozenset("+*:<%? ")
 _OWN_ORIGIN = re.compile(r"\Ahttps?://[^/?#{}]+", re.IGNORECASE)
 _QUERY_EXPRESSION = re.compile(r"\{[?&]([\w,*]+)\}", re.ASCII)
 """Of RFC 6570 section 3.2.8."""
+_EXPRESSION = re.compile(r"\{([./;])(\w+)\*?\}", re.ASCII)
+"""Of RFC 6570 sections 3.2.5 to 3.2.7."""
+_ROUTE_END = re.compile(r"(?<=/):([A-Za-z_]\w*)\.:([A-Za-z_]\w*)(?=[?#]|\Z)", re.ASCII)
+_WITH_PATTERN = re.compile(r"\{([^{}/]{1,300}(?:\{[0-9,]{1,9}\}[^{}/]{0,300})?)\}")
+_DECORATED = re.compile(r"\{ *[+*]?([\w.$@-]+)[+*?]? *(?:(:)[^/]*)?\}")
+"""A placeholder with what a framework says of its value, which may be a pattern."""
+MAX_EXPRESSED = 50
 _PLAIN = re.compile(r"[A-Za-z0-9_.~/-]*")
 """A path of which nothing has to be escaped."""
 _MALFORMED = frozenset("{}\\")
@@ -38,34 +45,69 @@ def list_placeholders(path: str) -> list[str]:
 def rename_placeholders(path: str, nodes: list[Node]) -> str:
     """Write placeholders as the standard does, and call them as their declarations do.
 
-    `{name+}`, `{+name}` and `{name*}` are used by gateways (cf. RFC 6570). A segment `:name` is a
-    placeholder in most frameworks' routes; `<name>`, `{{name}}` and `%7Bname%7D` are only if that
-    is declared. `{?name}` goes where the query is declared, and the origin of a whole URL goes too.
+    `{name+}`, `{+name}`, `{name*}`, `{name:int}` and `{name:[0-9]+}` are used by gateways and
+    frameworks (cf. RFC 6570). A segment `:name` is a placeholder in most frameworks' routes;
+    `<name>`, `{{name}}`, `%7Bname%7D` and the end `.:name` are only if that is declared. `{?name}`
+    goes, as `list_expressed` tells of it, `{/name}`, `{.name}` and `{;name}` where that is not
+    declared, and so does the origin of a whole URL.
     """
-    if _ODD_SIGNS.isdisjoint(path) and "{{" not in path:
+    if _ODD_SIGNS.isdisjoint(path) and "{{" not in path and not _EXPRESSION.search(path):
         return path
     declared = {str(node.value["name"]) for node in nodes if node.value["in"] == "path"}
-    asked = {str(node.value["name"]) for node in nodes if node.value["in"] == "query"}
-
-    def drop(match: re.Match[str]) -> str:
-        return "" if asked.issuperset(match[1].replace("*", "").split(",")) else match[0]
 
     def rename(match: re.Match[str]) -> str:
-        name = match[1].strip("+*")
-        return f"{{{name}}}" if match[1] not in declared and name in declared else match[0]
+        found = _DECORATED.fullmatch(match[0])
+        if match[1] in declared or found is None:
+            return match[0]
+        return f"{{{found[1]}}}" if found[1] in declared or found[2] else match[0]
+
+    def expand(match: re.Match[str]) -> str:
+        sign, name = match.groups()
+        if match[0][1:-1] in declared:
+            return match[0]
+        if name not in declared:
+            return ""
+        return f";{name}={{{name}}}" if sign == ";" else f"{sign}{{{name}}}"
 
     def rewrite(match: re.Match[str]) -> str:
         name = match[1] or match[2] or match[3] or match[4]
         return f"{{{name}}}" if match[1] or name in declared else match[0]
 
-    path = _QUERY_EXPRESSION.sub(drop, _OWN_ORIGIN.sub("", path))
-    return _PLACEHOLDER.sub(rename, _FOREIGN.sub(rewrite, path))
+    def end(match: re.Match[str]) -> str:
+        name, other = match.groups()
+        return f"{{{name}}}.{{{other}}}" if {name, other} <= declared else match[0]
+
+    path = _QUERY_EXPRESSION.sub("", _OWN_ORIGIN.sub("", path))
+    path = _EXPRESSION.sub(expand, _ROUTE_END.sub(end, path))
+    return _WITH_PATTERN.sub(rename, _FOREIGN.sub(rewrite, path))
+
+
+def list_expressed(path: str, nodes: list[Node], at: Node) -> list[Node]:
+    """Return a query parameter for each name of `{?name,…}` in a path that is not declared."""
+    asked = {str(node.value["name"]) for node in nodes if node.value["in"] == "query"}
+    names = (
+        name.rstrip("*")
+        for listed in _QUERY_EXPRESSION.findall(path)
+        for name in listed.split(",")[:MAX_EXPRESSED]
+    )
+    return [
+        Node({"name": name, "in": "query", "type": "string"}, at.file, at.place)
+        for name in dict.fromkeys(names)
+        if name and name not in asked
+    ]
 
 
 def find_origin(path: str) -> str:
     """The origin of a path that is a whole URL; "" for any other."""
     found = _OWN_ORIGIN.match(path)
     return servers.normalize_url(found[0]) if found else ""
+
+
+def split_server(url: str) -> tuple[str, str]:
+    """Split a server's URL before the last segment of its path: "/" where it has none."""
+    parts = urlsplit(url)
+    directory, _, last = parts.path.rpartition("/")
+    return f"{parts.scheme}://{parts.netloc}{directory}", f"/{last}"
 
 
 def parse_template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:

@@ -185,6 +185,9 @@ def _read_operations(
                 raise OperationSkipped(
                     node.to_problem("no server is an absolute http(s) URL; give a base URL")
                 )
+            if not path:
+                # The URL of the server itself, which a slash at its end would be another one than.
+                server, path = paths.split_server(server)
             operation = _read_operation(context, path, item, method, node, server, schemes)
         except OperationSkipped as error:
             reason = f"{error.problem.reason}; the operation {method.upper()} {path} is left out"
@@ -247,6 +250,7 @@ def _read_operation(
 ) -> Operation:
     node = _follow_operation(context, node)
     nodes = parameters.collect_parameters(context, item, node)
+    nodes += paths.list_expressed(path, nodes, node)
     written, path = path, paths.rename_placeholders(path, nodes)
     template, query = paths.parse_template(path, node)
     wanted = security.read_requirement(context, node, known)

@@ -14,9 +14,15 @@ from typing import Any
 
 from forge.readers.document import DocumentProblem
 from forge.readers.openapi.conflicts import find_conflict, merge_parts
+from forge.readers.openapi.discriminators import (
+    SubtypeIndex,
+    build_base,
+    is_base,
+    mark_alternatives,
+)
 from forge.readers.openapi.keywords import INVALID, VALUES
+from forge.readers.openapi.overlaps import has_swallowed_branch
 from forge.readers.openapi.references import Node, Place, References, UnresolvedReference
-from forge.schemas.projection import CHOSEN_BY
 from forge.schemas.walk import PREFIX, cut_reference, find_endless_references, make_sound
 from forge.text import sanitize_line
 from sandbox.bundle.apispec import Schema
@@ -57,6 +63,9 @@ class SchemaConverter:
         self._waiting: deque[tuple[str, Node]] = deque()
         self._defs: dict[str, Schema] = {}
         self._joint: list[tuple[Node, dict[str, Any]]] = []
+        self._exclusive: list[dict[str, Any]] = []
+        self._bases: dict[str, Node] = {}
+        self._subtypes: SubtypeIndex | None = None
         self._simple: dict[bytes, Schema] = {}
         self._links: dict[str, dict[str, Any]] = {}
         self._followed: dict[tuple[str, str], dict[str, Any]] = {}
@@ -81,6 +90,8 @@ class SchemaConverter:
         if HOLDERS.isdisjoint(value):
             return self._convert_simple(node, value)
         made = self._convert_keywords(node, depth)
+        if "oneOf" in made:
+            self._exclusive.append(made)
         if "allOf" in made:
             self.conjunctions += 1
             self._joint.append((node, made))
@@ -110,16 +121,70 @@ class SchemaConverter:
         Schemas whose parts contradict each other are repaired here, in place, including those that
         `convert` returned earlier.
         """
-        while self._waiting:
-            name, node = self._waiting.popleft()
-            self._defs[name] = self.convert(node)
+        self._convert_waiting()
+        alone = self._add_subtypes()
         places = {name: Node(None, *place) for place, name in self._names.items()}
+        places |= {other: places[name] for name, other in alone.items()}
         for name, other in find_endless_references(self._defs):
             self._defs[name] = cut_reference(self._defs[name], other)
             reason = f"the schema is made of {other!r}, which is made of it; that part is left out"
             self._report(places[name].to_problem(reason))
         self._merge_conflicting()
+        self._open_overlapping()
         return self._defs
+
+    def _open_overlapping(self) -> None:
+        """Make alternatives of which one takes all of another `anyOf`: what fits both is meant."""
+        waiting, self._exclusive = self._exclusive, []
+        for made in waiting:
+            if "anyOf" not in made and has_swallowed_branch(made.get("oneOf", ()), self._defs):
+                made["anyOf"] = made.pop("oneOf")
+
+    def _convert_waiting(self) -> None:
+        while self._waiting:
+            name, node = self._waiting.popleft()
+            self._defs[name] = self.convert(node)
+            if is_base(node.value):
+                self._bases[name] = node
+
+    def _add_subtypes(self) -> dict[str, str]:
+        """Let each base schema with a discriminator take the values of its subtypes, which go on
+        referring to the base alone. Returns the names of bases alone by the bases' names.
+        """
+        found: dict[str, dict[str, tuple[str, Node]]] = {}
+        while len(found) < len(self._bases):
+            self._subtypes = self._subtypes or SubtypeIndex(self._references)
+            name = next(name for name in self._bases if name not in found)
+            subtypes = self._subtypes.find_subtypes(self._bases[name])
+            found[name] = {k: (self._assign_name(node), node) for k, node in subtypes.items()}
+            self._convert_waiting()
+        alone = {
+            name: self._name_alone(name)
+            for name, subtypes in found.items()
+            if subtypes and isinstance(self._defs[name], dict)
+        }
+        links = {PREFIX + name: {"$ref": PREFIX + other} for name, other in alone.items()}
+        for link in {link for subtypes in found.values() for link, _ in subtypes.values()}:
+            schema = self._defs[link]
+            if isinstance(schema, dict) and "allOf" in schema:
+                schema["allOf"] = [
+                    links.get(part["$ref"], part) if _is_bare_reference(part) else part
+                    for part in schema["allOf"]
+                ]
+        self._defs |= {other: self._defs[name] for name, other in alone.items()}
+        for name, other in alone.items():
+            base = self._defs[other]
+            assert isinstance(base, dict)
+            self._defs[name] = build_base(self._bases[name], base, found[name], self._defs)
+        return alone
+
+    def _name_alone(self, name: str) -> str:
+        """A new name for what a base schema says without its subtypes."""
+        alone = f"{name}_base"
+        while alone in self._taken:
+            alone += "_"
+        self._taken[alone] = 1
+        return alone
 
     def _merge_conflicting(self) -> None:
         waiting, self._joint = self._joint, []
@@ -182,6 +247,9 @@ class SchemaConverter:
                 self._report(node.to_problem(f"{key} cannot be {shown}; it is left out"))
             elif result is not None:
                 made[key] = result
+        needed = _list_draft_required(node.value)
+        if needed:
+            made["required"] = list(dict.fromkeys([*made.get("required", ()), *needed]))
         return self._convert_dialect(node, made)
 
     def _convert_applicator(self, key: str, node: Node, depth: int) -> Any:
@@ -193,6 +261,8 @@ class SchemaConverter:
                 node, value = self._follow_node(node)
             if not isinstance(value, dict):
                 return INVALID
+            if key == "properties":
+                node = _drop_draft_required(node)
             return {name: self._convert_child(node, name, depth) for name in value}
         if key in ONE and not (key == "items" and isinstance(value, list)):
             return self.convert(node, depth) if isinstance(value, _SCHEMA) else INVALID
@@ -243,7 +313,7 @@ class SchemaConverter:
             # Which alternative it is, a property says; that others fit too is no mistake.
             made["anyOf"] = made.pop("oneOf")
         if "anyOf" in made and isinstance(value.get("discriminator"), dict):
-            made["anyOf"] = _mark_alternatives(made["anyOf"], value["discriminator"])
+            made["anyOf"] = mark_alternatives(made["anyOf"], value["discriminator"])
         return make_sound(made)
 
     def _settle_type(self, node: Node, made: dict[str, Any]) -> None:
@@ -262,23 +332,33 @@ class SchemaConverter:
         self._report(node.to_problem("no enumerated value is an array; they are its items'"))
 
 
-def _mark_alternatives(branches: list[Schema], discriminator: dict[str, Any]) -> list[Schema]:
-    """Note at each alternative the values of the discriminator's property that choose it."""
-    name, mapping = discriminator.get("propertyName"), discriminator.get("mapping")
-    chosen: dict[str, list[str]] = {}
-    for value, target in mapping.items() if isinstance(mapping, dict) else ():
-        if isinstance(value, str) and isinstance(target, str):
-            chosen.setdefault(target.rpartition("/")[2], []).append(value)
-    if not isinstance(name, str) or not chosen:
-        return branches
+def _is_draft_property(schema: Any) -> bool:
+    return type(schema) is dict and isinstance(schema.get("required"), bool)
 
-    def mark(branch: Schema) -> Schema:
-        target = branch.get("$ref", "").rpartition("/")[2] if isinstance(branch, dict) else ""
-        if not isinstance(branch, dict) or target not in chosen:
-            return branch
-        return {**branch, CHOSEN_BY: {"property": name, "values": chosen[target]}}
 
-    return list(map(mark, branches))
+def _list_draft_required(schema: Mapping[str, Any]) -> list[str]:
+    """The properties that say themselves that they are required, as up to draft 3."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return []
+    return [k for k, v in properties.items() if _is_draft_property(v) and v["required"]]
+
+
+def _drop_draft_required(node: Node) -> Node:
+    """The properties without what they say of themselves in the object that they are of."""
+    if not any(map(_is_draft_property, node.value.values())):
+        return node
+    kept = {
+        name: {k: v for k, v in schema.items() if k != "required"}
+        if _is_draft_property(schema)
+        else schema
+        for name, schema in node.value.items()
+    }
+    return Node(kept, node.file, node.place)
+
+
+def _is_bare_reference(schema: Schema) -> bool:
+    return isinstance(schema, dict) and len(schema) == 1 and "$ref" in schema
 
 
 def _has_type(value: Any, kind: str) -> bool:

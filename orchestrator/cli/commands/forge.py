@@ -44,7 +44,7 @@ from sandbox.plain_secrets import has_login
 from sandbox.wire.policy import parse_origin
 
 MAX_READS = 200
-DESCRIPTIONS = (".json", ".yaml", ".yml", ".har", ".sh")
+DESCRIPTIONS = (".json", ".yaml", ".yml", ".har", ".sh", ".graphql", ".graphqls", ".gql")
 """How files of descriptions end."""
 PLACE_MARKS = "/:."
 """What stands in each path and address that is taken for one where a task is expected."""

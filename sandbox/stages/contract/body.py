@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote_plus
+from urllib.parse import quote, unquote_plus
 from xml.etree import ElementTree
 
 from sandbox.bundle.apispec import Encoding, MediaType, Parameter, Style
-from sandbox.stages.contract.styles import is_nothing, read_query
+from sandbox.stages.contract.styles import DELIMITERS, is_nothing, read_query
 from sandbox.stages.contract.texts import (
     NOT_JSON,
     all_read_as,
@@ -242,16 +242,31 @@ def _check_multipart(media: MediaType, content_type: str, value: Any, body: byte
         return "is not a well-formed multipart body"
     if not isinstance(value, Mapping):
         return "is multipart, and the argument is not an object"
+    spread: set[str] = set()
     for name, item in value.items():
         own = [part for part in parts if part.name == name]
-        if is_nothing(item) and not own:
+        encoding = media.encoding.get(name)
+        members = _find_members(name, item, encoding, parts)
+        spread |= members
+        if members or (is_nothing(item) and not own):
             continue
-        if not _holds_value(own, item) and not _is_joined_list(own, item, media.encoding.get(name)):
+        if not _holds_value(own, item) and not _is_joined_list(own, item, encoding):
             return f"does not hold the part {name}"
         if _is_file(media, name) and any(part.filename is None for part in own):
             return f"sends the file {name} without a file name"
-    extra = [part.name for part in parts if part.name not in value]
+    extra = [part.name for part in parts if part.name not in value and part.name not in spread]
     return f"holds the part {extra[0]!r} that is not in the argument" if extra else None
+
+
+def _find_members(
+    name: str, value: Any, encoding: Encoding | None, parts: list[MultipartPart]
+) -> set[str]:
+    """The names of the parts that hold a field member by member (style deepObject)."""
+    if encoding is None or encoding.style != "deepObject":
+        return set()
+    pairs = [(part.name, quote(part.content)) for part in parts]
+    found = read_query(Parameter(name, "query", style="deepObject"), value, pairs)
+    return {pairs[at][0] for at in found or ()}
 
 
 def _holds_value(parts: list[MultipartPart], value: Any) -> bool:
@@ -276,11 +291,12 @@ def _is_part(part: MultipartPart, value: Any) -> bool:
 
 
 def _is_joined_list(parts: list[MultipartPart], value: Any, encoding: Encoding | None) -> bool:
-    """Whether a list that is not exploded stands in one part (Swagger 2.0's csv)."""
+    """Whether a list that is not exploded stands in one part."""
     if not isinstance(value, list) or encoding is None or encoding.explode or len(parts) != 1:
         return False
     text = parts[0].content.decode("utf-8", "replace")
-    return all_read_as(text.split(","), value) if text else value in ([], [""], [None])
+    delimiter = DELIMITERS.get(encoding.style or "form", ",")
+    return all_read_as(text.split(delimiter), value) if text else value in ([], [""], [None])
 
 
 def _is_file(media: MediaType, name: str) -> bool:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -9,7 +11,10 @@ from forge.compiler.bodies import build_xml_hint, find_file_form, find_root_name
 from forge.compiler.design import design_server
 from forge.compiler.render import render_server
 from forge.readers.openapi.reader import read_openapi
-from tests.forge.samples import api
+from sandbox.engines.process import ProcessRunner
+from sandbox.stages.prove import prove_bundle
+from tests.forge.samples import api, compiled
+from tests.forge.sending import send
 
 PETS = """
 components:
@@ -106,3 +111,42 @@ BINARY = {"type": "string", "format": "binary"}
 def test_a_field_is_a_file_in_whatever_words(field: Any, form: str | None) -> None:
     loop = {"anyOf": [{"$ref": "#/$defs/Loop"}], "items": {"$ref": "#/$defs/Loop"}}
     assert find_file_form(field, {"File": BINARY, "Loop": loop}) == form
+
+
+FIELDS = {"d": {"x": [1, 2], "y": {"z": "q"}}, "p": ["a", "b"], "s": ["a", "b"], "n": ["c"]}
+
+
+@pytest.mark.parametrize("media", ["multipart/form-data", "application/x-www-form-urlencoded"])
+def test_fields_with_a_style_are_written_in_it_and_the_proof_reads_them_back(media: str) -> None:
+    bundle = compiled(
+        f"""
+        /a:
+          post:
+            operationId: add
+            requestBody:
+              required: true
+              content:
+                {media}:
+                  schema: {{type: object, properties: {{d: {{type: object}},
+                    p: {{type: array, items: {{type: string}}}},
+                    s: {{type: array, items: {{type: string}}}},
+                    n: {{type: array, items: {{type: string}}}}}}}}
+                  encoding: {{d: {{style: deepObject}}, p: {{style: pipeDelimited}},
+                    s: {{style: spaceDelimited, explode: false}}, n: {{style: deepObject}}}}
+            responses: {{200: {{description: ''}}}}
+        """
+    ).bundle
+    body = send(bundle, {"body": FIELDS}).decode()
+    if media.startswith("multipart"):
+        found = re.findall(r'name="(.*?)"\r\n\r\n(.*?)\r\n', body)
+    else:
+        found = parse_qsl(body)
+    assert found == [
+        ("d[x][]", "1"),
+        ("d[x][]", "2"),
+        ("d[y][z]", "q"),
+        ("p", "a|b"),
+        ("s", "a b"),
+        ("n[]", "c"),
+    ]
+    assert asyncio.run(prove_bundle(bundle, ProcessRunner())).passed

@@ -409,7 +409,7 @@ components:
             ["Is 'cat' or 'tom' here.", None, None],
         ),
         ("dog: Dog", [None, "Is 'dog' here.", None]),
-        ("", [None, None, None]),
+        ("", ["Is 'Cat' here.", "Is 'Dog' here.", None]),
     ],
 )
 def test_a_request_is_told_which_value_chooses_an_alternative(mapping: str, told: Any) -> None:

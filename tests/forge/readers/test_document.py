@@ -15,6 +15,7 @@ from forge.errors import (
     DocumentUnreadable,
 )
 from forge.readers.document import MAX_BYTES, load_document, parse_document
+from forge.readers.graphql.reader import is_graphql
 
 
 @pytest.mark.parametrize(
@@ -219,8 +220,21 @@ def test_a_repeated_key_is_found_however_keys_are_written(text: str) -> None:
         "# Pets\ntype Query implements Node & Named {\n  pets(first: Int!): [Pet!]!\n}\n",
     ],
 )
-def test_a_graphql_schema_in_its_own_language_is_told_apart(text: str) -> None:
-    with pytest.raises(DocumentUnreadable, match=r"GraphQL schema.*introspection query"):
+def test_a_graphql_schema_in_its_own_language_is_read_as_an_introspection(text: str) -> None:
+    assert is_graphql(parse_document(text.encode(), "schema.graphql").root)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("type Query {\n  a(: Int\n}\n", "line 2"),
+        ("type Query {\n  a: " + "[" * 9_000 + "\n}\n", "nested too deep"),
+    ],
+)
+def test_what_only_looks_like_a_graphql_schema_is_told_with_its_line(
+    text: str, reason: str
+) -> None:
+    with pytest.raises(DocumentUnreadable, match=reason):
         parse_document(text.encode(), "schema.graphql")
 
 

@@ -6,7 +6,7 @@ import binascii
 import re
 
 from .errors import ArgumentInvalid
-from .parameters import query_pairs
+from .parameters import deep_members, query_pairs
 from .styles import Part, Styled
 from .values import Unset, is_absent, percent_encode, scalar, to_json, utf8
 
@@ -47,6 +47,7 @@ _BEGINNINGS = {
     b"%PDF-": "application/pdf",
 }
 """Types by how a file begins, where its name does not tell."""
+_DELIMITERS = {"form": ",", "spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
 _FILE_KEYS = frozenset({"base64", "text", "filename", "content_type"})
 
 
@@ -114,6 +115,9 @@ def _parts(name: str, value: Any) -> list[tuple[bytes, bytes]]:
         content_type, is_file = value.content_type, value.is_file
         filename, value = value.filename, value.value
     elif isinstance(value, Styled):
+        if value.style == "deepObject":
+            members = deep_members(name, value.value)
+            return [_value_part(key, text, None) for key, text in members]
         value = _unstyled(value)
     items = value if isinstance(value, list | tuple) else [value]
     present = [item for item in items if not is_absent(item)]
@@ -127,9 +131,10 @@ def _is_file(value: Any) -> bool:
 
 
 def _unstyled(value: Styled) -> Any:
-    # RFC 7578 has no styles but csv's: the items of an array that is not exploded in one part.
-    if isinstance(value.value, list | tuple) and value.explode is False and value.style is None:
-        return ",".join(scalar(item) for item in value.value if not is_absent(item))
+    # RFC 7578 has no styles: the items of an array that is not exploded are in one part.
+    delimiter = _DELIMITERS.get(value.style or "form")
+    if delimiter and isinstance(value.value, list | tuple) and value.explode is False:
+        return delimiter.join(scalar(item) for item in value.value if not is_absent(item))
     return to_json(value.value) if value.style == "json" else value.value
 
 

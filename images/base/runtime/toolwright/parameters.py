@@ -65,7 +65,8 @@ def query_pairs(name: str, value: Any) -> list[str]:
     if given.style == "json":
         return [f"{key}={encode(to_json(value, ascii_only=True))}"]
     if given.style == "deepObject" and isinstance(value, dict | list | tuple):
-        return _deep_pairs(name, value, encode, not isinstance(value, dict))
+        members = deep_members(name, value)
+        return [f"{percent_encode(key)}={encode(text)}" for key, text in members]
     if isinstance(value, list | tuple | dict) and not given.explode:
         joined = DELIMITERS.get(given.style, ",").join(map(encode, _flat(value)))
         return [f"{key}={joined}"] if _flat(value) else []
@@ -179,20 +180,22 @@ def _unescaped_pairs(name: str, value: Any, explode: bool) -> list[str]:
     return [f"{key}={text}" for key, text in pairs]
 
 
-def _deep_pairs(name: str, value: Any, encode: Callable[[str], str], is_list: bool) -> list[str]:
-    """`name[key]=…`, lists of objects with their numbers as keys, other lists repeated.
+def deep_members(name: str, value: Any) -> list[tuple[str, str]]:
+    """The names `name[key]` and the texts of a value that is written member by member.
 
-    OpenAPI does not say how lists are written. Where the value itself is one (`is_list`), only a
-    server that knows `name[]=…` can be meant.
+    OpenAPI does not say how lists are written: those of objects with their numbers as keys, others
+    as `name[]`. Servers that know brackets take that; of a name that is repeated without them many
+    keep the last value only.
     """
     if isinstance(value, dict):
         inner = [(f"{name}[{key}]", item) for key, item in value.items()]
     elif isinstance(value, list | tuple) and any(isinstance(v, dict | list) for v in value):
         inner = [(f"{name}[{index}]", item) for index, item in enumerate(value)]
+    elif isinstance(value, list | tuple):
+        return [(f"{name}[]", scalar(item)) for item in value if not is_absent(item)]
     else:
-        key = f"{name}[]" if is_list and isinstance(value, list | tuple) else name
-        return _repeated(percent_encode(key), value, encode)
-    return [pair for key, item in inner for pair in _deep_pairs(key, item, encode, is_list)]
+        return [] if is_absent(value) else [(name, scalar(value))]
+    return [member for key, item in inner for member in deep_members(key, item)]
 
 
 def _simple(given: Resolved, encode: Callable[[str], str]) -> str:

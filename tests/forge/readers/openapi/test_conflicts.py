@@ -37,6 +37,10 @@ def ref(name: str) -> dict[str, Any]:
             [{"required": ["x"]}, {"properties": {"x": False}}],
             "one part requires x, which another closes out",
         ),
+        (
+            [{"properties": {"a": {}, "b": {}}}, ref("Closed")],
+            "one part has b, which another closes out",
+        ),
     ],
 )
 def test_parts_that_no_value_fits(parts: list[Schema], reason: str) -> None:
@@ -49,7 +53,7 @@ def test_parts_that_no_value_fits(parts: list[Schema], reason: str) -> None:
         [{"type": "integer"}, {"type": "number"}],
         [{"type": ["string", "null"]}, ref("Text")],
         [ref("Base"), {"properties": {"id": {"minimum": 1}}}],
-        [{"properties": {"b": {}}}, ref("Closed")],
+        [{"properties": {"a": {}}}, ref("Closed")],
         [{"enum": ["a", "b"]}, {"enum": ["b", "c"]}],
         [{"minLength": 4}, {"maxLength": 4}],
         [True, ref("Base"), ref("Missing")],
@@ -141,3 +145,28 @@ def test_a_header_that_routes_is_left_out_and_told(required: str) -> None:
     assert problem.pointer == "/paths/~1a/post/parameters/0"
     assert ("is required and" in problem.reason) is (required == "true")
     assert problem.reason.endswith("the parameter is left out")
+
+
+def test_a_type_of_which_a_part_says_more_counts_before_one_that_stands_alone() -> None:
+    found = reading(
+        """
+        /a:
+          post:
+            requestBody: {content: {application/json: {schema: {type: object, properties:
+              {state: {type: object, allOf: [{$ref: '#/components/schemas/State'}]},
+               place: {type: string, allOf: [{$ref: '#/components/schemas/Place'}]}}}}}}
+        """,
+        """
+        components:
+          schemas:
+            State: {type: string, enum: [open, shut]}
+            Place: {type: object, properties: {town: {type: string}}}
+        """,
+    )
+    (only,) = found.spec.operations
+    assert only.body is not None
+    schema = only.body.content[0].schema
+    assert isinstance(schema, dict)
+    assert schema["properties"]["state"] == {"type": "string", "enum": ["open", "shut"]}
+    assert schema["properties"]["place"]["type"] == "object"
+    assert len(found.problems) == 2

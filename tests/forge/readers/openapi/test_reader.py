@@ -880,3 +880,113 @@ def test_a_query_expression_in_a_path_is_its_declared_parameters() -> None:
     parameters = "[{name: a, in: query}, {name: b, in: query}]"
     one = operation(f"'/pets{{?a,b*}}': {{get: {{parameters: {parameters}}}}}")
     assert (one.path, [p.name for p in one.parameters]) == ("/pets", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("written", "declared", "path"),
+    [
+        ("/a/{id:[0-9]{3}}", "id", "/a/{id}"),
+        ("/a/{id:int}", "id", "/a/{id}"),
+        ("/a/{ id }", "id", "/a/{id}"),
+        ("/a/{id?}", "id", "/a/{id}"),
+        ("/a{/id}", "id", "/a/{id}"),
+        ("/a/{id}{.format}", "id", "/a/{id}"),
+        ("/a{.id}", "id", "/a.{id}"),
+        ("/a/{;id}", "id", "/a/;id={id}"),
+        ("/a{;id}", "other", "/a"),
+        ("/a/{.id}", ".id", "/a/{.id}"),
+        ("/a/{x:y}", "x:y", "/a/{x:y}"),
+    ],
+)
+def test_a_placeholder_with_what_a_framework_says_of_it_is_the_declared_one(
+    written: str, declared: str, path: str
+) -> None:
+    (found,) = reading(
+        f"'{written}': {{get: {{parameters: [{{name: '{declared}', in: path, required: true, "
+        "schema: {type: integer}}]}}"
+    ).spec.operations
+    assert found.path == path
+    names = [p.name for p in found.parameters if p.schema == {"type": "integer"}]
+    assert names == ([declared] if declared != "other" else [])
+
+
+def test_an_end_of_a_route_is_two_placeholders_where_both_are_declared() -> None:
+    both = "[{name: id, in: path, type: integer}, {name: format, in: path, type: string}]"
+    found = swagger_operation(f"'/a/:id.:format': {{get: {{parameters: {both}}}}}")
+    assert found.path == "/a/{id}.{format}"
+
+
+def test_names_of_a_query_expression_that_nothing_declares_are_optional_parameters() -> None:
+    found = operation(
+        "'/a{?q,r*}': {get: {parameters: [{name: q, in: query, schema: {type: integer}}]}}"
+    )
+    assert found.path == "/a"
+    assert [(p.name, p.schema, p.required) for p in found.parameters] == [
+        ("q", {"type": "integer"}, False),
+        ("r", {"type": "string"}, False),
+    ]
+
+
+def test_several_body_parameters_are_fields_of_one_object() -> None:
+    found = read_openapi(
+        swagger(
+            """
+            /a:
+              post:
+                parameters:
+                - {name: user, in: body, required: true, schema: {type: object}}
+                - {name: age, in: body, type: integer}
+            """
+        )
+    )
+    body = found.spec.operations[0].body
+    assert body is not None
+    assert body.content == (
+        MediaType(
+            "application/json",
+            {
+                "type": "object",
+                "properties": {"user": {"type": "object"}, "age": {"type": "integer"}},
+                "required": ["user"],
+            },
+        ),
+    )
+    assert body.required
+    assert len(found.problems) == 2
+
+
+def test_a_body_parameter_beside_a_file_is_a_part_of_the_form() -> None:
+    found = read_openapi(
+        swagger(
+            """
+            /a:
+              post:
+                consumes: [application/json]
+                parameters:
+                - {name: meta, in: body, schema: {type: object}}
+                - {name: file, in: formData, type: file, required: true}
+            """
+        )
+    )
+    body = found.spec.operations[0].body
+    assert body is not None
+    (media,) = body.content
+    assert media.type == "multipart/form-data"
+    assert isinstance(media.schema, dict)
+    assert list(media.schema["properties"]) == ["meta", "file"]
+    assert media.schema["required"] == ["file"]
+
+
+def test_a_body_parameter_with_a_type_of_its_own_has_it() -> None:
+    found = swagger_operation("/a: {post: {parameters: [{name: b, in: body, type: string}]}}")
+    assert found.body is not None
+    assert found.body.content == (MediaType("application/json", {"type": "string"}),)
+
+
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [("https://h.test/v1/rpc", "https://h.test/v1/rpc"), ("https://h.test", "https://h.test/")],
+)
+def test_an_empty_path_is_the_url_of_the_server_itself(server: str, url: str) -> None:
+    found = read_openapi(api("'': {post: {}}"), server)
+    assert [o.url for o in found.spec.operations] == [url]

@@ -150,6 +150,18 @@ def test_an_invalid_keyword_is_dropped_and_reported(keyword: str) -> None:
     assert problems[0].reason.startswith(keyword.partition(":")[0])
 
 
+def test_a_property_that_says_itself_that_it_is_required_is_required_of_its_object() -> None:
+    schema, problems = convert(
+        "{required: [a], properties: {a: {}, b: {type: string, required: true}, "
+        "c: {type: string, required: false}}}"
+    )
+    assert schema == {
+        "required": ["a", "b"],
+        "properties": {"a": {}, "b": {"type": "string"}, "c": {"type": "string"}},
+    }
+    assert problems == []
+
+
 @pytest.mark.parametrize("written", ["[a]", "just text", "3"])
 def test_what_is_no_schema_takes_any_value(written: str) -> None:
     schema, problems = convert(written)
