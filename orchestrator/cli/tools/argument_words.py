@@ -263,7 +263,7 @@ def _parse_json(word: _Word) -> Any:
 
 
 def _read_text(word: _Word, text: str, wanted: _Wanted) -> Any:
-    """A text as the type that is wanted. Raises _WordUnreadable where it has two readings or none."""
+    """A text as the type that is wanted. Raises _WordUnreadable for two readings or none."""
     if wanted.types == {"string"}:
         return text
     is_text = not wanted.types or "string" in wanted.types
@@ -343,7 +343,7 @@ def _read_file(word: _Word, wanted: _Wanted) -> Any:
 
 
 def _put(found: dict[str, Any], path: tuple[str, ...], value: Any, key: str) -> None:
-    """Put a value where its key says. Raises _WordUnreadable where another key gave that already."""
+    """Put a value where its key says. Raises _WordUnreadable where another key gave it."""
     for name in path[:-1]:
         found = found.setdefault(name, {})
         if not isinstance(found, dict):
