@@ -63,7 +63,7 @@ def compile_command(
     allow_private: bool,
     as_json: bool,
 ) -> None:
-    """Compile SPEC, the path or URL of an API's description (OpenAPI, GraphQL introspection) or of
+    """Compile SPEC, the path or URL of an API's description (OpenAPI, GraphQL) or of
     requests to it (Postman, HAR, curl commands), to the bundle OUT. What cannot be compiled is left
     out and listed: file, place in it, reason. Nothing is proved or registered.
     """
