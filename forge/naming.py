@@ -114,7 +114,8 @@ def name_server(title: str, base_url: str = "", resources: Iterable[str] = ()) -
     name = name or _name_from_host(base_url) or _find_main_resource(resources)
     if address and not name:
         name = _name_from_host(f"http://{title.strip().rpartition('//')[2]}")
-    return _fit_name(name if name[:1].isalpha() else f"api_{name}".rstrip("_"), title, "")
+    name = name if name[:1].isalpha() else f"api_{name}".rstrip("_")
+    return _fit_name(f"{name}_api" if _is_reserved(name) else name, title, "")
 
 
 def _strip_noise(title: str) -> str:
@@ -219,11 +220,15 @@ def _name_with_digest(operation: Operation) -> str:
 def _fit_name(name: str, original: str, method: str) -> str:
     if name and not name[0].isalpha():
         name = f"{method.lower() or 'x'}_{name}"
-    if keyword.iskeyword(name) or name in _RESERVED:
+    if _is_reserved(name):
         name = f"{method.lower() or 'x'}_{name}"
     if len(name) > MAX_NAME:
         name = f"{_take_leading_words(name, MAX_NAME - 7)}_{_hash_text(original)}"
     return name
+
+
+def _is_reserved(name: str) -> bool:
+    return keyword.iskeyword(name) or name in _RESERVED
 
 
 def _take_leading_words(name: str, limit: int) -> str:

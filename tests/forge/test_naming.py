@@ -176,6 +176,7 @@ def test_a_server_is_named_after_the_title(title: str, name: str) -> None:
         ("api.harbour.example", "https://api.harbour.example", ["/x"], "harbour"),
         ("harbour.io", "http://127.0.0.1:80", ["/a", "/b"], "harbour"),
         ("Pets", "https://api.harbour.example/v1", ["/x"], "pets"),
+        ("127.0.0.1", "http://127.0.0.1:8971", ["/graphql"], "graphql_api"),
     ],
 )
 def test_a_server_whose_title_says_nothing_is_named_after_its_host_or_what_it_is_about(
