@@ -33,38 +33,52 @@ def build_pending_result(approval: Approval, reason: str) -> Result:
 
 
 def render_pending(value: Mapping[str, Any], has_status: bool = True) -> Result:
-    if is_approved(value):
-        return render_sending(value)
+    """A write that waits, as a job or a reply keeps it, in words for a model."""
+    if _is_approved(value):
+        return _render_sending(value)
     approval = value["approval"]
     after = _ASK_STATUS if has_status else _SENT_THERE
     text = (
         f"Nothing was sent ({value['why']}). A person has to approve this exact request "
-        f"(approval {approval}):\n{render_request(value)}\nTell the user that `toolwright approve "
-        f"{approval}` or the control page decides it, {after}.{render_next(value)}"
+        f"(approval {approval}):\n{_render_request(value)}\nTell the user that `toolwright approve "
+        f"{approval}` or the control page decides it, {after}.{_render_next(value)}"
     )
     return build_answer(value, text)
 
 
-def render_request(value: Mapping[str, Any]) -> str:
+def render_pending_to_person(value: Mapping[str, Any]) -> Result:
+    """The same in words for the person who decides it."""
+    if _is_approved(value):
+        return _render_sending(value)
+    approval = value["approval"]
+    text = (
+        f"Nothing was sent ({value['why']}). This exact request waits for your decision "
+        f"(approval {approval}):\n{_render_request(value)}\n`toolwright approve {approval}` or the "
+        f"control page decides it.{_render_next(value)}"
+    )
+    return build_answer(value, text)
+
+
+def _render_request(value: Mapping[str, Any]) -> str:
     return f"{value['request']['method']} {value['request']['url']}"
 
 
-def render_next(value: Mapping[str, Any]) -> str:
+def _render_next(value: Mapping[str, Any]) -> str:
     return f" Then run {value['next']} goes on with what is left." if value.get("next") else ""
 
 
-def is_approved(value: Mapping[str, Any]) -> bool:
+def _is_approved(value: Mapping[str, Any]) -> bool:
     """Whether a request that waited was approved since (`orchestrator.approvals.settling`)."""
     return str(value.get("approval_state", "pending")) != "pending"
 
 
-def render_sending(value: Mapping[str, Any]) -> Result:
+def _render_sending(value: Mapping[str, Any]) -> Result:
     approval = value["approval"]
     stands = "it is being sent"
     if value.get("approval_state") == "approved":
         stands = f"it is not sent yet, and `toolwright work --approval {approval}` sends it"
     text = f"A person approved this request (approval {approval}); {stands}:"
-    return build_answer(value, f"{text}\n{render_request(value)}{render_next(value)}")
+    return build_answer(value, f"{text}\n{_render_request(value)}{_render_next(value)}")
 
 
 def _build_done_result(done: Done) -> Result:

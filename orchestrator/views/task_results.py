@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.views.replies import (
     build_called_result,
-    is_approved,
-    render_next,
     render_pending,
-    render_request,
-    render_sending,
+    render_pending_to_person,
 )
 from orchestrator.views.results import Result, build_answer, build_refusal, build_text_block
 from registry.jobs.jobs import awaits_answer
@@ -147,18 +144,6 @@ _TASK_RESULTS: Mapping[str, Callable[[Mapping[str, Any]], Result]] = {
 }
 
 
-def _tell_pending(value: Mapping[str, Any]) -> Result:
-    if is_approved(value):
-        return render_sending(value)
-    approval = value["approval"]
-    text = (
-        f"Nothing was sent ({value['why']}). This exact request waits for your decision "
-        f"(approval {approval}):\n{render_request(value)}\n`toolwright approve {approval}` or the "
-        f"control page decides it.{render_next(value)}"
-    )
-    return build_answer(value, text)
-
-
 def _tell_suggested(value: Mapping[str, Any]) -> Result:
     if "nothing" in value:
         pointing = "deictic" in value["nothing"]
@@ -181,7 +166,7 @@ _NOTHING_ASKED_OF_YOU = (
 )
 _TOLD_TO_PERSONS: Mapping[str, Callable[[Mapping[str, Any]], Result]] = {
     "suggested": _tell_suggested,
-    "pending": _tell_pending,
+    "pending": render_pending_to_person,
     "wanting": _tell_wanting,
 }
 """Where the words for a model speak of its tools, or of the person as somebody else."""

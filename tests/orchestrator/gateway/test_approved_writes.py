@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,8 @@ from registry.servers.bundles import Bundles
 from registry.store import Store
 from tests.orchestrator.conftest import PIN
 from tests.registry.samples import REPORTS, approval, bundle, invocation
+
+Send = Callable[[Approval], Coroutine[Any, Any, object]]
 
 
 def _freeze(store: Store) -> None:
@@ -74,6 +77,15 @@ def test_one_that_is_stopped_between_its_claim_and_its_intent_has_failed(
     assert why in ended.outcome["error"]
 
 
+async def _look_for_approved(settings: Settings, store: Store, send: Send, looks: int) -> None:
+    writes = ApprovedWrites(
+        store.approvals, send, SignedPolicy(store, build_authority(settings)), "p1"
+    )
+    for _ in range(looks):
+        await writes.carry_out_approved()
+        await asyncio.gather(*writes.begun.tasks, return_exceptions=True)
+
+
 def test_one_whose_intent_the_disk_did_not_take_is_carried_out_by_the_next_look(
     settings: Settings, store: Store
 ) -> None:
@@ -86,14 +98,7 @@ def test_one_whose_intent_the_disk_did_not_take_is_carried_out_by_the_next_look(
             raise DatabaseUnusable("registry.db", "database or disk is full")
         store.approvals.store_outcome(claimed.id, "p1", "done", {}, time.time())
 
-    async def work() -> None:
-        policy = SignedPolicy(store, build_authority(settings))
-        writes = ApprovedWrites(store.approvals, send, policy, "p1")
-        for _ in range(2):
-            await writes.carry_out_approved()
-            await asyncio.gather(*writes.begun.tasks, return_exceptions=True)
-
-    asyncio.run(work())
+    asyncio.run(_look_for_approved(settings, store, send, 2))
     assert tried == [asked.id, asked.id]
     assert store.approvals.get(asked.id).state == "done"
     assert store.audit.verify_chains() is None
@@ -113,13 +118,6 @@ def test_one_that_was_sent_and_could_not_be_recorded_is_never_sent_again(
         )
         raise DatabaseUnusable("registry.db", "database or disk is full")
 
-    async def work() -> None:
-        policy = SignedPolicy(store, build_authority(settings))
-        writes = ApprovedWrites(store.approvals, send, policy, "p1")
-        for _ in range(3):
-            await writes.carry_out_approved()
-            await asyncio.gather(*writes.begun.tasks, return_exceptions=True)
-
-    asyncio.run(work())
+    asyncio.run(_look_for_approved(settings, store, send, 3))
     assert tried == [asked.id]
     assert store.approvals.get(asked.id).state == "unknown"
