@@ -65,6 +65,10 @@ _HOST_NOISE = frozenset(
     "localhost net org prod production public rest sandbox server service staging svc test v1 v2 "
     "v3 web www".split()
 )
+_CONTROLLER = re.compile(r"(?<=[A-Za-z0-9])Controller(?=[._][A-Za-z])")
+"""Of the class whose method an operation is, as NestJS and LoopBack call it: every tool would have
+the word, and nobody asks for it.
+"""
 _PREFIX_SEGMENT = re.compile(r"api|rest|v\d+(\.\d+)*", re.IGNORECASE)
 
 
@@ -178,7 +182,7 @@ def name_pager_argument(taken: Collection[str]) -> str:
 def _name_from_id(operation: Operation) -> str:
     if operation.id.startswith(f"{operation.method} /"):
         return ""
-    name = to_snake_case(operation.id)
+    name = to_snake_case(_CONTROLLER.sub("", operation.id))
     if name.endswith(to_snake_case(operation.method)):
         # FastAPI writes function, path and method into the id; the function says it all.
         generated = to_snake_case(f"{operation.path} {operation.method}")

@@ -33,7 +33,10 @@ def _name(id: str, method: str = "GET", path: str = "/x") -> str:
     ("operation_id", "name"),
     [
         ("listZones", "list_zones"),
-        ("PetController_findPets", "pet_controller_find_pets"),
+        ("PetController_findPets", "pet_find_pets"),
+        ("PetController.find_v2", "pet_find_v2"),
+        ("Controller_find", "controller_find"),
+        ("updateController", "update_controller"),
         ("get-HTTPServer2", "get_http_server2"),
         ("listAPIs", "list_apis"),
         ("api.v1.users.list", "api_v1_users_list"),
