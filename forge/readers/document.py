@@ -43,7 +43,7 @@ _GRAPHQL_TYPE = re.compile(
     re.MULTILINE,
 )
 _GRAPHQL_START = re.compile(
-    r"[\s\ufeff]*(?:#[^\n]*\n\s*)*"
+    r"[\s\ufeff]*+(?:#[^\n]*+\n\s*+)*+"
     r"(?:\"|(?:directive @|(?:type|schema|extend|scalar|enum|interface|input|union)\b)(?! *:))"
 )
 """How a GraphQL schema begins; other texts may have one as an example."""

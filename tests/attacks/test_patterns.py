@@ -7,13 +7,15 @@ let nothing else of the process run. Read once, it takes no time that anybody se
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 
 import pytest
 
 from forge.authors.interface import ModelRequest
 from forge.authors.json_answers import MAX_TEXT, Completion, request_answer
 from forge.errors import AuthorFailed, DocumentUnreadable
-from forge.readers.document import parse_document
+from forge.readers.document import is_graphql_text, parse_document
+from forge.readers.graphql.reader import is_graphql
 from orchestrator.tasks.reading.read import MAX_TASK, read_arguments
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import RequestPattern
@@ -126,8 +128,8 @@ def test_a_variable_of_a_collection_is_looked_for_once() -> None:
 def test_a_document_that_is_none_is_looked_through_once_for_another_language() -> None:
     with pytest.raises(DocumentUnreadable, match="not YAML"):
         parse_document(b"type a" + b"a" * 1_000_000 + b": [", "api.yaml")
-    with pytest.raises(DocumentUnreadable, match="GraphQL"):
-        parse_document(b"type Query implements Node {\n  pets: [Pet]\n}\n", "api.graphqls")
+    schema = parse_document(b"type Query implements Node {\n  pets: [Pet]\n}\n", "api.graphqls")
+    assert is_graphql(schema.root)
 
 
 def test_fences_in_a_model_s_answer_are_looked_for_once() -> None:
@@ -143,3 +145,13 @@ def test_fences_in_a_model_s_answer_are_looked_for_once() -> None:
         asyncio.run(ask("```\n a" * (MAX_TEXT // 6)))
     said = '```\nno\n```\n```json\n{"code": "```"}\n```'
     assert asyncio.run(ask(said)) == {"code": "```"}
+
+
+def test_a_document_that_begins_like_a_schema_takes_no_memory_for_its_lines() -> None:
+    text = "#\n" * 1_000_000
+    tracemalloc.start()
+    try:
+        assert not is_graphql_text(text)
+        assert tracemalloc.get_traced_memory()[1] < len(text)
+    finally:
+        tracemalloc.stop()
