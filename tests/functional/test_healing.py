@@ -24,7 +24,7 @@ from orchestrator.healing.reprove import Reprover
 from orchestrator.healing.versions import find_version
 from orchestrator.settings import load_settings
 from registry.health.causes import find_cause, find_drift
-from registry.health.repairs import REPAIRS_A_DAY
+from registry.health.repairs import DAY, REPAIRS_A_DAY
 from registry.models import ENDED_JOBS, DraftRow, Entry, Invocation, Job, build_entry
 from registry.secrets.pin import verify_pin
 from sandbox.bundle.ratelimit import Pace
@@ -171,6 +171,9 @@ def play(played: Played, request: pytest.FixtureRequest) -> Player:
             allow(played.app, api.url)
             order = ForgeOrder(source=f"{api.url}{DOCUMENT}", name=name)
             forged = await played.app.forge.forge_server(order, lambda step: None)
+            # Else the app looks at the description by itself while a test goes on, sooner or later.
+            descriptions = played.app.store.descriptions
+            descriptions.claim_check(forged.entry.source, time.time(), DAY)
             await act(World(played.app, api, forged.entry))
 
     return lambda act: played.run(acted(act))
@@ -475,6 +478,7 @@ def test_a_description_that_changes_opens_a_repair_before_a_call_fails(play: Pla
             return answer
 
         world.api.pages[DOCUMENT] = document(THING)
+        world.app.store.descriptions.release_check(world.entry.source)
         await drift.check_description(world.entry)
         await drift.check_description(world.entry)
         assert asked == [""]
@@ -536,6 +540,7 @@ def test_every_description_that_is_due_is_looked_at_once(play: Player) -> None:
             return Page(b"" if known else body, 304 if known else 200, (("ETag", '"v1"'),))
 
         world.api.pages[DOCUMENT] = answer
+        world.app.store.descriptions.release_check(world.entry.source)
         while await world.app.drift.check_due():
             pass
         assert asked == [""]
