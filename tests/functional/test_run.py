@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -44,11 +47,19 @@ def called(
         for at, (method, params) in enumerate(asked)
     ]
     environment = {**home.environment, **environment}
-    done = command_server().run(
-        ("run", server, *options), environment, SECONDS, "\n".join(lines) + "\n"
-    )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    return answers[-1]["result"] if answers else {}, done.stderr
+    words = "run", server, *options
+    with command_server().start(words, environment, PIPE, PIPE, PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):
+            process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+            process.stdin.flush()
+        # Who closes its input goes away: a call is given two seconds then.
+        answers = [json.loads(line) for line in islice(process.stdout, len(lines))]
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        _, told = process.read_to_end(SECONDS)
+    return answers[-1]["result"] if answers else {}, told.decode()
 
 
 def test_a_directory_is_served_on_each_engine(
