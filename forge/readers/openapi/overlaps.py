@@ -30,7 +30,7 @@ def has_swallowed_branch(branches: Sequence[Schema], schemas: Mapping[str, Schem
     """Whether one of the alternatives plainly takes every value of another one."""
     if len(branches) > MAX_BRANCHES:
         return False
-    comparison = _Comparison(schemas)
+    comparison = _BranchComparison(schemas)
     parts = [list_applied_schemas(branch, schemas) for branch in branches]
     return any(
         comparison.takes_all(wide, narrow, MAX_DEPTH)
@@ -40,7 +40,7 @@ def has_swallowed_branch(branches: Sequence[Schema], schemas: Mapping[str, Schem
     )
 
 
-class _Comparison:
+class _BranchComparison:
     """Compares schemas by their parts, in at most MAX_STEPS steps."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
