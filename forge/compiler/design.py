@@ -239,11 +239,11 @@ def _choose_body(api: APISpec, operation: Operation, taken: set[str]) -> BodyArg
         return None
     content = operation.body.content
     chosen, kind = media.choose_media_type(content, api.schemas)
-    if kind in ("json", "form") and has_file(chosen, api.schemas):
+    form = media.DEFAULT_TYPES["multipart"]
+    parts = [each for each in content if media.strip_parameters(each.type) == form]
+    if parts and kind in ("json", "form") and has_file(chosen, api.schemas):
         # Neither carries a file's bytes. Frameworks list the same schema for all their parsers.
-        form = media.DEFAULT_TYPES["multipart"]
-        parts = [each for each in content if media.strip_parameters(each.type) == form]
-        chosen, kind = media.choose_media_type(parts or content, api.schemas)
+        chosen, kind = media.choose_media_type(parts, api.schemas)
     return BodyArgument(name_body_argument(taken), chosen, kind, operation.body.required)
 
 

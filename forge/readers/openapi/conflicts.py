@@ -40,7 +40,7 @@ def find_conflict(schema: Schema, schemas: Mapping[str, Schema]) -> str:
     reason = _find_value_conflict(found)
     if reason:
         return reason
-    wanted = _list_required(found)
+    wanted = list_required(found)
     clashing = [
         name for name in _list_shared_properties(found) if _is_conflicting(name, found, schemas)
     ]
@@ -127,9 +127,14 @@ def find_types(part: Mapping[str, Any]) -> frozenset[str]:
 
 def _has_common_value(found: list[Mapping[str, Any]]) -> bool:
     """Whether the enumerations of the parts have a value in common."""
-    lists = [part.get("enum", [part["const"]] if "const" in part else None) for part in found]
-    known = [values for values in lists if values is not None]
+    known = [values for part in found if (values := find_values(part)) is not None]
     return not known or any(all(v in values for values in known[1:]) for v in known[0])
+
+
+def find_values(part: Mapping[str, Any]) -> list[Any] | None:
+    """The values that a schema's own `enum` or `const` allows; None where it has neither."""
+    listed: list[Any] | None = part.get("enum", [part["const"]] if "const" in part else None)
+    return listed
 
 
 def _list_shared_properties(found: list[Mapping[str, Any]]) -> list[str]:
@@ -148,7 +153,8 @@ def _is_conflicting(
     return bool(_find_value_conflict(parts)) if parts else False
 
 
-def _list_required(found: list[Mapping[str, Any]]) -> list[str]:
+def list_required(found: list[Mapping[str, Any]]) -> list[str]:
+    """The properties that the parts of an object require."""
     return list(dict.fromkeys(name for part in found for name in part.get("required", ())))
 
 

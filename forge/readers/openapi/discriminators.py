@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from forge.readers.openapi.conflicts import find_values
 from forge.readers.openapi.references import Node, Place, References, UnresolvedReference
 from forge.schemas.projection import (
     CHOSEN_BY,
@@ -165,8 +166,5 @@ def _may_be_text(schema: Schema, defs: Mapping[str, Schema]) -> bool:
 
 def _list_values(schema: Schema, name: str, defs: Mapping[str, Schema]) -> list[Any] | None:
     """The values that a property of an object can have; None where they are not told."""
-    for part in list_applied_schemas(merge_properties(schema, defs).get(name, True), defs):
-        if "enum" in part or "const" in part:
-            listed: list[Any] = part["enum"] if "enum" in part else [part["const"]]
-            return listed
-    return None
+    parts = list_applied_schemas(merge_properties(schema, defs).get(name, True), defs)
+    return next((values for part in parts if (values := find_values(part)) is not None), None)

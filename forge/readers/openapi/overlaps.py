@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from forge.readers.openapi.conflicts import find_types
+from forge.readers.openapi.conflicts import find_types, find_values, list_required
 from forge.schemas.projection import list_applied_schemas, merge_properties
 from sandbox.bundle.apispec import Schema
 
@@ -65,7 +65,7 @@ class _BranchComparison:
                 return False
             if not all(value in listed for value in own):
                 return False
-        if not _list_required(wide) <= _list_required(narrow):
+        if not {*list_required(wide)} <= {*list_required(narrow)}:
             return False
         if "array" in kinds and not self._takes_items(wide, narrow, depth):
             return False
@@ -113,11 +113,4 @@ def _is_closed(part: Mapping[str, Any]) -> bool:
 
 
 def _list_values(parts: list[Mapping[str, Any]]) -> list[Any] | None:
-    for part in parts:
-        if "enum" in part or "const" in part:
-            return list(part["enum"]) if "enum" in part else [part["const"]]
-    return None
-
-
-def _list_required(parts: list[Mapping[str, Any]]) -> set[str]:
-    return {name for part in parts for name in part.get("required", ())}
+    return next((values for part in parts if (values := find_values(part)) is not None), None)

@@ -65,6 +65,7 @@ class SchemaConverter:
         self._joint: list[tuple[Node, dict[str, Any]]] = []
         self._exclusive: list[dict[str, Any]] = []
         self._bases: dict[str, Node] = {}
+        self._new_bases: deque[str] = deque()
         self._subtypes: SubtypeIndex | None = None
         self._simple: dict[bytes, Schema] = {}
         self._links: dict[str, dict[str, Any]] = {}
@@ -146,15 +147,16 @@ class SchemaConverter:
             self._defs[name] = self.convert(node)
             if is_base(node.value):
                 self._bases[name] = node
+                self._new_bases.append(name)
 
     def _add_subtypes(self) -> dict[str, str]:
         """Let each base schema with a discriminator take the values of its subtypes, which go on
         referring to the base alone. Returns the names of bases alone by the bases' names.
         """
         found: dict[str, dict[str, tuple[str, Node]]] = {}
-        while len(found) < len(self._bases):
+        while self._new_bases:
             self._subtypes = self._subtypes or SubtypeIndex(self._references)
-            name = next(name for name in self._bases if name not in found)
+            name = self._new_bases.popleft()
             subtypes = self._subtypes.find_subtypes(self._bases[name])
             found[name] = {k: (self._assign_name(node), node) for k, node in subtypes.items()}
             self._convert_waiting()
