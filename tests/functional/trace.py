@@ -6,16 +6,31 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from orchestrator import chores
 from orchestrator.processes.signals import Signals
 from tests.functional.home import ROOT
 
 FOLDERS = tuple(f"{ROOT}/{name}/" for name in ("forge", "orchestrator", "registry", "sandbox"))
 FAR_END = f"{ROOT}/sandbox/engines/wasm/"
 """What on Docker runs in the container: the far end of the pipe."""
+CHORES = frozenset(
+    chore.__code__
+    for chore in (
+        chores.encode_tools,
+        chores.load_ahead,
+        chores.run_chores,
+        chores.take_up_edits,
+        chores.watch_descriptions,
+    )
+)
+"""What comes by the clock, whatever is called; taking up work is not of them."""
+_is_chore = ContextVar("_is_chore", default=False)
+"""Of a chore's task, and of the threads that work for it."""
 
 
 @dataclass
@@ -57,9 +72,11 @@ class Trace:
             sys.setprofile(before)
 
     def _hear(self, frame: FrameType, event: str, argument: Any) -> None:
+        if frame.f_code in CHORES:
+            _is_chore.set(True)
         place = frame.f_code.co_filename
         if self._counts and event == "call" and place.startswith(FOLDERS):
-            if not place.startswith(FAR_END) and not _is_watch(frame):
+            if not (place.startswith(FAR_END) or _is_chore.get() or _is_watch(frame)):
                 self.entered.add(frame.f_code)
                 self._counts = frame.f_code is not self._until
 
