@@ -51,9 +51,9 @@ def stem_word(word: str) -> str:
     if not (word.isascii() and word.isalpha()):
         return word
     # A stemmer holds the word that it works on, so threads must not share one.
-    return str(_load_stemmer()().stemWord(word))
+    return str(_load_stemmer()("english", 0).stemWord(word))
 
 
 @cache
 def _load_stemmer() -> Any:
-    return importlib.import_module("snowballstemmer.english_stemmer").EnglishStemmer
+    return importlib.import_module("Stemmer").Stemmer

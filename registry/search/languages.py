@@ -150,7 +150,7 @@ def _cut_chinese(run: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 @lru_cache(MOST_REMEMBERED)
 def _stem(word: str, language: str) -> str:
-    return strip_accents(str(_load_stemmer(language)().stemWord(word)))
+    return strip_accents(str(_load_stemmer()(language, 0).stemWord(word)))
 
 
 def strip_accents(text: str) -> str:
@@ -163,9 +163,8 @@ def strip_accents(text: str) -> str:
 
 
 @cache
-def _load_stemmer(language: str) -> Any:
-    module = import_module(f"snowballstemmer.{language}_stemmer")
-    return getattr(module, f"{language.capitalize()}Stemmer")
+def _load_stemmer() -> Any:
+    return import_module("Stemmer").Stemmer
 
 
 @cache

@@ -154,13 +154,13 @@ def stem_word(word: str) -> str:
     if len(word) > LONGEST or not (word.isascii() and word.isalpha()):
         return word
     # A stemmer holds the word that it works on, so threads must not share one.
-    return str(_load_stemmer()().stemWord(word))
+    return str(_load_stemmer()("english", 0).stemWord(word))
 
 
 @cache
 def _load_stemmer() -> Any:
-    # All of its thirty languages are imported with it: 50 ms that looking at jobs need not cost.
-    return importlib.import_module("snowballstemmer.english_stemmer").EnglishStemmer
+    # Looking at jobs need not import it.
+    return importlib.import_module("Stemmer").Stemmer
 
 
 @cache

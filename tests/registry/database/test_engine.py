@@ -15,7 +15,7 @@ from registry.store import Store
 from tests.registry.processes import race
 from tests.registry.samples import entry, invocation
 
-HEAVY = ("alembic", "cryptography", "jsonschema", "mcp", "snowballstemmer")
+HEAVY = ("alembic", "cryptography", "jsonschema", "mcp", "Stemmer")
 
 
 def described(path: Path) -> list[tuple[str, str, str]]:
