@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -301,8 +302,8 @@ class ControlPlane:
         return guarded
 
     async def report_health(self, request: Request) -> Response:
-        """Whether the control plane is up. For anyone."""
-        return JSONResponse({"ok": True})
+        """Whether the control plane is up, and in which process. For anyone."""
+        return JSONResponse({"ok": True, "pid": os.getpid()})
 
     async def show_page(self, request: Request) -> Response:
         """A room of the control page, by default the first. `?login=` of `toolwright control

@@ -23,6 +23,7 @@ from sandbox.modulepath import RUN_MODULE, join_module_path
 
 HEALTH_SECONDS = 2.0
 STOP_SECONDS = 5.0
+MAX_HEALTH = 256
 ANSWER_SECONDS = 90.0
 """A kill answers late where the engine is slow to list and to kill."""
 
@@ -49,15 +50,18 @@ def read_address(path: Path) -> ControlAddress | None:
 
 
 def find_control(settings: Settings) -> ControlAddress | None:
-    """The address of a control plane that answers `/healthz`, or None."""
+    """The address of the control plane that answers `/healthz`, or None. What answers at the
+    address of one that has ended is another server.
+    """
     address = read_address(settings.control)
     if address is None:
         return None
     connection = http.client.HTTPConnection(urlsplit(address.url).netloc, timeout=HEALTH_SECONDS)
     try:
         connection.request("GET", "/healthz")
-        return address if connection.getresponse().status == 200 else None
-    except (OSError, http.client.HTTPException):
+        health = json.loads(connection.getresponse().read(MAX_HEALTH))
+        return address if health["pid"] == address.pid else None
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
         return None
     finally:
         connection.close()

@@ -90,7 +90,7 @@ def test_a_page_of_another_site_gets_nowhere_even_with_the_cookie(
 
 
 def test_it_says_that_it_is_well_to_anyone(plane: Plane) -> None:
-    assert plane.ask("GET", "/healthz", headers={}).json() == {"ok": True}
+    assert plane.ask("GET", "/healthz", headers={}).json() == {"ok": True, "pid": os.getpid()}
 
 
 def test_kill_freezes_and_reports(plane: Plane, store: Store) -> None:
