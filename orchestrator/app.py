@@ -127,6 +127,15 @@ class App:
         )
         return made
 
+    async def load_search_tables(self) -> None:
+        """Load what finds tools for a task, but for the index."""
+        await asyncio.to_thread(self.store.search.load_tables)
+
+    async def load_task_graph(self) -> None:
+        """Load what carries out tasks."""
+        parts = await self.job_parts.fetch()
+        await parts.load_task_graph()
+
     async def run_job(self, job: Job, report: Report) -> Mapping[str, Any]:
         """Carry out a job of any kind."""
         parts = await self.job_parts.fetch()
@@ -166,7 +175,10 @@ async def open_app(settings: Settings, kind: str, *, patient: bool = False) -> A
         if kind == "serve":
             # A process of one server searches nothing, and its clients ask for no jobs.
             chores += [
-                load_ahead(app.job_parts.fetch, lambda: bool(dispatch.running)),
+                load_ahead(
+                    (app.job_parts.fetch, app.load_search_tables, app.load_task_graph),
+                    lambda: bool(dispatch.running),
+                ),
                 encode_tools(app.store, settings.semantic),
             ]
         for chore in chores:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING
@@ -48,14 +48,17 @@ ENCODE_PAUSE_SECONDS = 0.2
 log = structlog.get_logger()
 
 
-async def load_ahead(load: Callable[[], Awaitable[object]], is_calling: Callable[[], bool]) -> None:
-    """Load what the first job takes before it comes, but after what a client asks at first, and
-    while no call runs, which would wait for the interpreter.
+async def load_ahead(
+    loads: Iterable[Callable[[], Awaitable[object]]], is_calling: Callable[[], bool]
+) -> None:
+    """Load in turn what the first job and the first task take before they come, but after what a
+    client asks at first, and while no call runs, which would wait for the interpreter.
     """
-    await asyncio.sleep(AHEAD_SECONDS)
-    while is_calling():
+    for load in loads:
         await asyncio.sleep(AHEAD_SECONDS)
-    await load()
+        while is_calling():
+            await asyncio.sleep(AHEAD_SECONDS)
+        await load()
 
 
 async def take_up_work(

@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import structlog
@@ -116,12 +117,22 @@ class JobParts:
     async def _run_task_job(
         self, job: Job, report: Report, quiet: bool = False
     ) -> Mapping[str, Any]:
-        """Carry out a task run. Its graph library is loaded when the first one comes."""
-        graph = await asyncio.to_thread(importlib.import_module, "orchestrator.tasks.task_graph")
+        """Carry out a task run."""
+        graph = await self.load_task_graph()
         if not job.request.get("tool"):
             await self._encode_new_tools()
         result: Mapping[str, Any] = await graph.run_task(self.tasks, job, report, quiet)
         return result
+
+    async def load_task_graph(self) -> ModuleType:
+        """What task runs go by, with its library: as much to load as all else of these parts."""
+
+        def load() -> ModuleType:
+            module = importlib.import_module("orchestrator.tasks.task_graph")
+            module.load_graph()
+            return module
+
+        return await asyncio.to_thread(load)
 
     async def _encode_new_tools(self) -> None:
         """Make vectors of tools that have none, a bounded number: a command at a terminal has no

@@ -131,6 +131,11 @@ class SearchIndex(Repository):
         # most commands search nothing.
         return Postings()
 
+    def load_tables(self) -> None:
+        """Load what the first search takes besides the index: numpy, and the tables of words."""
+        with self._lock:
+            weigh_task("show all of them", self._postings, None)
+
     def find_tools(self, task: str, k: int = 10) -> tuple[ToolMatch, ...]:
         """The matches of `route`."""
         return self.route(task, k).matches

@@ -223,9 +223,8 @@ def test_a_run_killed_while_it_chooses_ends_with_the_models_choice(world: World)
 
 
 def test_a_run_is_killed_in_every_node_that_there_is() -> None:
-    nothing: Any = None
     killed = {*IN_A_WRITE, *AFTER_A_LOST_ANSWER, *IN_A_REPAIR, *ALONE}
-    assert killed == {*build_graph(nothing).nodes}
+    assert killed == {*build_graph().nodes}
 
 
 @contextmanager
