@@ -167,6 +167,20 @@ def test_a_process_that_serves_loads_what_makes_servers_only_for_a_job() -> None
     assert [name for name in names if name.startswith(making)] == []
 
 
+@pytest.mark.parametrize("command", ["serve", "run"])
+def test_what_answers_a_client_that_connects_is_loaded_without_what_calls(command: str) -> None:
+    names = {name.partition(".")[0] for name in list_loaded(f"orchestrator.cli.commands.{command}")}
+    assert not names & {
+        "asyncio",
+        "docker",
+        "httpx",
+        "jsonschema",
+        "rich",
+        "sqlalchemy",
+        "wasmtime",
+    }
+
+
 def test_a_command_that_the_resident_process_answers_loads_only_the_standard_library() -> None:
     names = set(list_loaded("orchestrator.cli.entry"))
     assert not names & {"asyncio", "click", "dataclasses", "pathlib", "rich", "sqlite3"}

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import OrchestratorError
-from orchestrator.frontends.flat import ServerInfo, serve_flat
+from orchestrator.frontends.flat import serve_flat
+from orchestrator.frontends.flat_greeting import ServerInfo
 from orchestrator.frontends.protocol import Peer, Result, clean_result, flatten_tool
 from orchestrator.gateway.arguments import adapt_arguments, tell_note
 from orchestrator.gateway.denial import add_denial, explain_denial

@@ -1,4 +1,4 @@
-"""The first answers of `serve`, given while the rest of it is still being loaded.
+"""The first answers of `serve` and `run NAME`, given while the rest of it is still being loaded.
 
 What a client asks as it connects (`initialize`, `server/discover`, `tools/list`, `ping`) has
 answers that need nothing else. All other messages are kept, in their order, for the server proper,
@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.greeting import (
@@ -52,13 +52,47 @@ class Taken:
     answered: frozenset[MessageId] = frozenset()
 
 
-@dataclass
-class FirstAnswers:
-    """What is answered early, line by line. `find_instructions` is asked at the first need; where
-    it knows none, nothing is answered that tells them.
+class Greeter(Protocol):
+    """What introduces a server. A result is None where only the server proper knows it."""
+
+    def introduce(self, version: str) -> dict[str, Any] | None:
+        """The result of `initialize` for a client that speaks `version`, one of LEGACY."""
+        ...
+
+    def discover(self) -> dict[str, Any] | None:
+        """The result of `server/discover`."""
+        ...
+
+    def list_tools(self, modern: bool) -> dict[str, Any] | None:
+        """The result of `tools/list`."""
+        ...
+
+
+@dataclass(frozen=True)
+class FrontGreeter:
+    """Introduces `serve`. `find_instructions` is asked at the first need; where it knows none,
+    nothing is answered that tells them.
     """
 
     find_instructions: Callable[[], str | None]
+
+    def introduce(self, version: str) -> dict[str, Any] | None:
+        told = self.find_instructions()
+        return None if told is None else build_initialize_result(version, told)
+
+    def discover(self) -> dict[str, Any] | None:
+        told = self.find_instructions()
+        return None if told is None else build_discover_result(told)
+
+    def list_tools(self, modern: bool) -> dict[str, Any] | None:
+        return build_tool_list(modern)
+
+
+@dataclass
+class FirstAnswers:
+    """What is answered early, line by line."""
+
+    greeter: Greeter
     send: Callable[[bytes], None]
     kept: list[bytes] = field(default_factory=list)
     answered: set[MessageId] = field(default_factory=set)
@@ -97,16 +131,13 @@ class FirstAnswers:
         method, params = message["method"], message.get("params", {})
         modern = _is_modern(params)
         if method == "initialize" and not self._legacy and _is_introduction(params):
-            instructions = self.find_instructions()
-            if instructions is not None:
-                return build_initialize_result(params["protocolVersion"], instructions)
+            return self.greeter.introduce(params["protocolVersion"])
         if method == "server/discover" and modern:
-            instructions = self.find_instructions()
-            return None if instructions is None else build_discover_result(instructions)
+            return self.greeter.discover()
         if method == "tools/list" and modern:
-            return build_tool_list(modern=True)
+            return self.greeter.list_tools(modern=True)
         if method == "tools/list" and self._legacy and set(params) <= {"_meta"}:
-            return build_tool_list(modern=False)
+            return self.greeter.list_tools(modern=False)
         if method == "ping" and self._legacy:
             return {}
         return None
@@ -115,9 +146,9 @@ class FirstAnswers:
 class EarlyAnswers:
     """Answers on two descriptors in a thread, from `start` to `stop`."""
 
-    def __init__(self, source: int, sink: int, find_instructions: Callable[[], str | None]) -> None:
+    def __init__(self, source: int, sink: int, greeter: Greeter) -> None:
         self._source, self._sink = source, sink
-        self._answers = FirstAnswers(find_instructions, self._send)
+        self._answers = FirstAnswers(greeter, self._send)
         self._rest = b""
         self._wake, self._stop = os.pipe()
         self._thread = threading.Thread(target=self._answer_lines, name="early", daemon=True)
@@ -157,9 +188,16 @@ class EarlyAnswers:
             self._answers.full = True
 
 
-def start_early_answers() -> EarlyAnswers | None:
-    """Begin to answer on stdin and stdout. None where they are no pipes, or where the home cannot
-    be used: the server proper says why.
+def find_front_greeter(settings: Settings) -> Greeter:
+    """What introduces `serve` in that home."""
+    return FrontGreeter(partial(_find_instructions, settings))
+
+
+def start_early_answers(
+    find_greeter: Callable[[Settings], Greeter | None],
+) -> EarlyAnswers | None:
+    """Begin to answer on stdin and stdout. None where they are no pipes, where nothing is known to
+    answer with, or where the home cannot be used: the server proper says why.
     """
     if not all(_is_pipe(descriptor) for descriptor in (0, 1)):
         return None
@@ -167,7 +205,10 @@ def start_early_answers() -> EarlyAnswers | None:
         settings = load_settings()
     except OrchestratorError:
         return None
-    early = EarlyAnswers(0, 1, partial(_find_instructions, settings))
+    greeter = find_greeter(settings)
+    if greeter is None:
+        return None
+    early = EarlyAnswers(0, 1, greeter)
     early.start()
     return early
 

@@ -14,11 +14,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from orchestrator.frontends.early import Taken
+from orchestrator.frontends.flat_greeting import (
+    ServerInfo,
+    build_discover_result,
+    build_initialize_result,
+    build_tool_list,
+    complete_result,
+)
 from orchestrator.frontends.greeting import LEGACY, MODERN
 from orchestrator.frontends.pipes import read_line, take_pipes
 from orchestrator.frontends.protocol import (
     BUSY,
-    CACHED,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -50,21 +57,7 @@ GRACE_SECONDS = 2.0
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 _LEVEL_KEY = "io.modelcontextprotocol/logLevel"
-_SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 SET_LEVEL, LISTEN = "logging/setLevel", "subscriptions/listen"
-
-
-@dataclass(frozen=True)
-class ServerInfo:
-    """How the server introduces itself."""
-
-    name: str
-    version: str
-    title: str
-    instructions: str
-
-    def build_info(self) -> dict[str, str]:
-        return {"name": self.name, "version": self.version, "title": self.title}
 
 
 @dataclass
@@ -238,25 +231,16 @@ class FlatServer:
         self._version = offered if offered in LEGACY else LEGACY[-1]
         declared = params.get("capabilities")
         self._declared = declared if isinstance(declared, dict) else {}
-        return {
-            "protocolVersion": self._version,
-            "capabilities": {"tools": {}, **self.more.list_capabilities(self._version)},
-            "serverInfo": self.card.build_info(),
-            "instructions": self.card.instructions,
-        }
+        abilities = self.more.list_capabilities(self._version)
+        return build_initialize_result(self.card, abilities, self._version)
 
     def _handle_discover(self, params: Mapping[str, Any]) -> Result:
-        return {
-            "supportedVersions": [MODERN],
-            "capabilities": {"tools": {}, **self.more.list_capabilities(MODERN)},
-            "instructions": self.card.instructions,
-            **CACHED,
-        }
+        return build_discover_result(self.card, self.more.list_capabilities(MODERN))
 
     def _handle_list(self, params: Mapping[str, Any]) -> Result:
         if params.get("cursor") is not None:
             raise RpcError(INVALID_PARAMS, "there is only one page")
-        return {"tools": self.tools, **(CACHED if self._modern else {})}
+        return build_tool_list(self.tools, bool(self._modern))
 
     def _handle_set_level(self, params: Mapping[str, Any]) -> Result:
         if "logging" not in self.more.list_capabilities(self._version):
@@ -268,8 +252,7 @@ class FlatServer:
 
     def _send_result(self, identity: int | str, result: Result) -> None:
         if self._modern:
-            meta = {**(result.get("_meta") or {}), _SERVER_KEY: self.card.build_info()}
-            result = {"resultType": "complete", **result, "_meta": meta}
+            result = complete_result(result, self.card)
         self.send({"jsonrpc": "2.0", "id": identity, "result": result})
 
     def send_error(self, identity: int | str | None, refusal: RpcError) -> None:
@@ -300,11 +283,18 @@ async def serve_flat(
     tools: Iterable[Mapping[str, Any]],
     call: CallTool,
     more: ExtraMethods | None = None,
+    taken: Taken | None = None,
 ) -> None:
-    """Serve on this process's stdin and stdout until end of file, or until nobody listens."""
-    async with take_pipes() as (reader, writer), asyncio.TaskGroup() as tasks:
+    """Serve on this process's stdin and stdout until end of file, or until nobody listens. What was
+    `taken` early comes first.
+    """
+    unread, answered = (taken.unread, {*taken.answered}) if taken else (b"", set())
+    async with take_pipes(unread) as (reader, writer), asyncio.TaskGroup() as tasks:
 
         def send(message: Mapping[str, Any]) -> None:
+            if answered and message.get("id") in answered:
+                answered.discard(message["id"])
+                return
             writer.write(exactjson.dumps(message) + b"\n")
 
         flat = FlatServer(card, tuple(tools), call, send, tasks, more or NoExtraMethods())

@@ -18,7 +18,6 @@ Declared = Mapping[str, Any]
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 UNSUPPORTED_VERSION, UNDECLARED, BUSY = -32022, -32021, -32603
-CACHED = {"ttlMs": 300_000, "cacheScope": "private"}
 FRESH = {"ttlMs": 0, "cacheScope": "private"}
 
 

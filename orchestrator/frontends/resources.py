@@ -14,10 +14,10 @@ from typing import Any
 
 from orchestrator.approvals.gate import Allow, GateQuestion, judge_call
 from orchestrator.errors import OrchestratorError
+from orchestrator.frontends.flat_greeting import CACHED
 from orchestrator.frontends.greeting import LEGACY
 from orchestrator.frontends.protocol import (
     BUSY,
-    CACHED,
     FRESH,
     INVALID_PARAMS,
     Answer,

@@ -13,8 +13,10 @@ from orchestrator.app import App, open_app
 from orchestrator.approvals.accounts import choose_account
 from orchestrator.calls import Call, Done, Reply
 from orchestrator.errors import TOLD_ERRORS
-from orchestrator.frontends.flat import ServerInfo, serve_flat
-from orchestrator.frontends.greeting import EXTENSION, MODERN
+from orchestrator.frontends.early import EarlyAnswers
+from orchestrator.frontends.flat import serve_flat
+from orchestrator.frontends.flat_greeting import FlatGreeting, ServerInfo, keep_greeting
+from orchestrator.frontends.greeting import EXTENSION, LEGACY, MODERN
 from orchestrator.frontends.protocol import (
     INVALID_PARAMS,
     UNDECLARED,
@@ -33,6 +35,7 @@ from orchestrator.processes.termination import cancel_at_sigterm, ignore_sigterm
 from orchestrator.settings import load_settings
 from orchestrator.views.replies import build_reply_result
 from orchestrator.views.results import build_refusal
+from registry.database.fingerprint import compute_server_fingerprint
 from registry.errors import RowNotFound
 from sandbox.bundle.model import Bundle
 from sandbox.offload import run_sized
@@ -72,16 +75,23 @@ def has_declared_tasks(asker: Peer) -> bool:
 
 
 async def serve_registered(
-    name: str, engine: str | None, with_control: bool, account: str | None = None
+    name: str,
+    engine: str | None,
+    with_control: bool,
+    account: str | None = None,
+    early: EarlyAnswers | None = None,
 ) -> None:
-    """Serve the registered server of that name until end of file, its calls with that account.
-    SIGTERM cancels it, with every call recorded. Raises Unknown.
+    """Serve the registered server of that name until end of file, its calls with that account,
+    where `early` has answered until now. SIGTERM cancels it, with every call recorded. Raises
+    Unknown.
     """
     with choose_account(name, account):
-        await _serve_registered(name, engine, with_control)
+        await _serve_registered(name, engine, with_control, early)
 
 
-async def _serve_registered(name: str, engine: str | None, with_control: bool) -> None:
+async def _serve_registered(
+    name: str, engine: str | None, with_control: bool, early: EarlyAnswers | None
+) -> None:
     settings = load_settings(engine=engine)
     cancel_at_sigterm()
     async with open_app(settings, "run", patient=True) as app:
@@ -89,13 +99,18 @@ async def _serve_registered(name: str, engine: str | None, with_control: bool) -
         if with_control:
             ensure_control(settings)
         try:
-            await serve_one(app, name)
+            await serve_one(app, name, early)
         finally:
             ignore_sigterm()
 
 
-async def serve_one(app: App, name: str) -> None:
-    """Serve the registered server of that name until end of file. Raises Unknown."""
+async def serve_one(app: App, name: str, early: EarlyAnswers | None = None) -> None:
+    """Serve the registered server of that name until end of file, where `early` has answered until
+    now. Raises Unknown.
+    """
+    database = app.settings.database
+    # Taken first: what changes meanwhile is not kept as this server's.
+    fingerprint = compute_server_fingerprint(database, name) if database else ""
     bundle = app.signed_policy.classify_bundle(
         app.shelf.load_bundle(app.signed_policy.check_entry(app.store.servers.get(name)))
     )
@@ -112,8 +127,12 @@ async def serve_one(app: App, name: str) -> None:
     ]
     card = ServerInfo(bundle.name, str(bundle.version), bundle.title, _render_instructions(bundle))
     readings = ClientResources(app.dispatch, name)
+    more = SingleServer(readings, tasks)
+    if fingerprint:
+        abilities = {version: more.list_capabilities(version) for version in (*LEGACY, MODERN)}
+        keep_greeting(app.settings.home, fingerprint, FlatGreeting(card, listed, abilities))
     try:
-        await serve_flat(card, listed, call, SingleServer(readings, tasks))
+        await serve_flat(card, listed, call, more, early.stop() if early else None)
     finally:
         readings.forget_client()
 

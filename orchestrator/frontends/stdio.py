@@ -13,7 +13,13 @@ from functools import partial
 from typing import Any
 
 from orchestrator.app import App
-from orchestrator.frontends.early import EarlyAnswers, FirstAnswers, MessageId, Taken
+from orchestrator.frontends.early import (
+    EarlyAnswers,
+    FirstAnswers,
+    FrontGreeter,
+    MessageId,
+    Taken,
+)
 from orchestrator.frontends.instructions import find_instructions
 from orchestrator.frontends.pipes import read_line, take_pipes
 from orchestrator.frontends.shortcut import Caller, Shortcut
@@ -51,7 +57,7 @@ async def serve_lines(
     shortcut = Shortcut(call, writer)
     kept: list[bytes] = []
     said: list[bytes] = []
-    first = FirstAnswers(find_instructions, said.append)
+    first = FirstAnswers(FrontGreeter(find_instructions), said.append)
     while line := await read_line(reader):
         if shortcut.take_line(line) or shortcut.take_notice(line):
             continue

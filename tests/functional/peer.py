@@ -32,12 +32,14 @@ class Peer:
         *words: str,
         version: str = "2025-11-25",
         with_progress: bool = False,
+        greet: bool = True,
         **environment: str,
     ) -> None:
         self.version, self.with_progress = version, with_progress
         home = replace(home, environment={**home.environment, **environment})
         self.process = home.start(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.unasked: list[dict[str, Any]] = []
+        self._greets = greet
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
         self._reader = threading.Thread(target=self._read)
@@ -45,7 +47,8 @@ class Peer:
 
     def __enter__(self) -> Peer:
         try:
-            self.greet()
+            if self._greets:
+                self.greet()
         except BaseException:
             self.close()
             raise

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.frontends.flat_greeting import FOLDER
 from tests.functional.commands import command_server
 from tests.functional.home import ROOT, SECONDS, Home
 from tests.functional.peer import Peer, text
@@ -91,6 +92,27 @@ def test_a_registered_server_is_served_on_each_engine(
         TOOLWRIGHT_ENGINE="auto",
     )
     assert result["structuredContent"]["status"] == 200
+
+
+def test_a_start_is_answered_by_what_the_one_before_said_while_the_server_is_loaded(
+    harbour: HarbourApi, toolwright_home: Home
+) -> None:
+    with Peer(toolwright_home, "run", "harbour", "--no-control") as first:
+        listed = first.request("tools/list")["result"]
+    place = toolwright_home.path / FOLDER / "harbour.json"
+    kept = place.read_text()
+    marked = json.loads(kept)
+    marked["card"]["instructions"] = "as it was kept"
+    place.write_text(json.dumps(marked))
+    with Peer(toolwright_home, "run", "harbour", "--no-control", greet=False) as second:
+        hello = second.request("initialize", HELLO)["result"]
+        assert hello["instructions"] == "as it was kept"
+        second.notify("notifications/initialized")
+        assert second.request("tools/list")["result"] == listed
+        done = second.request("tools/call", {"name": "list_berths", "arguments": {}})["result"]
+        assert done["structuredContent"]["status"] == 200
+        assert second.unasked == []
+    assert place.read_text() == kept, "what it says now is kept for the next start"
 
 
 def test_a_write_that_waits_names_no_tool_that_the_server_does_not_have(

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 import click
 
 from orchestrator.errors import OrchestratorError
-from orchestrator.frontends.bundle_directory import DirectoryGrants, read_secrets, serve_directory
-from orchestrator.processes.termination import TERMINATED
-from orchestrator.settings import load_engine_settings
+from orchestrator.frontends.early import start_early_answers
+from orchestrator.frontends.flat_greeting import find_kept_greeting
 from registry.errors import RegistryError
-from sandbox.bundle.model import NAME, Bundle, read_bundle
-from sandbox.engines.process import ProcessRunner
+from sandbox.bundle.model import NAME
 from sandbox.errors import SandboxError
-from sandbox.killswitch import KillSwitch
-from sandbox.session.interface import Runner
 
 ENGINES = ("auto", "docker", "wasm", "none")
-NO_CAGE = (
-    "!! --engine none: the server's code runs as a plain process of yours, WITHOUT A SANDBOX. It "
-    "can read your files and reach the network. For development only, with code you trust."
-)
 CLIENTS = (
     "claude-code",
     "claude-desktop",
@@ -44,7 +32,6 @@ CLIENTS = (
 """The names in orchestrator/cli/clients/clients.py, which takes longer to load than a server to
 start.
 """
-ADD = "A person registers it with `toolwright add`; then `toolwright run NAME` serves it."
 
 
 @click.command("run")
@@ -91,21 +78,15 @@ def run_command(
         if client:
             _configure_client(server, client, only_print, remove)
         elif not is_server_name(server):
-            bundle = read_bundle(Path(server).expanduser(), with_spec=False)
-            if bundle.launch is not None:
-                raise OrchestratorError(f"{server} is a third-party server. {ADD}")
-            secrets = read_secrets(creds, bundle.credentials) if creds else {}
-            asyncio.run(
-                _serve_bundle(bundle, engine, DirectoryGrants(allow_private, allow_writes, secrets))
-            )
+            # Loaded by name, as below: a client waits for the first answer.
+            process = importlib.import_module("orchestrator.cli.commands.run_directory")
+            process.serve_directory_process(server, engine, creds, allow_private, allow_writes)
         elif allow_private or allow_writes or creds or engine == "none":
             raise click.UsageError(_render_name_error(server))
         else:
-            # Loaded by name: a registered server needs the registry, a directory starts without.
-            registered = importlib.import_module("orchestrator.frontends.single_server")
-            asyncio.run(registered.serve_registered(server, engine, not no_control, account))
-    except asyncio.CancelledError:
-        raise SystemExit(TERMINATED) from None
+            early = start_early_answers(partial(find_kept_greeting, server))
+            process = importlib.import_module("orchestrator.cli.commands.run_registered")
+            process.serve_registered_process(server, engine, not no_control, account, early)
     except (OrchestratorError, RegistryError, SandboxError) as error:
         raise click.ClickException(str(error)) from error
 
@@ -130,25 +111,3 @@ def _render_name_error(server: str) -> str:
         f"{server} is the name of a registered server, which always runs in its sandbox, with "
         f"writes that wait. If you mean the directory, write .{os.sep}{server}"
     )
-
-
-async def _serve_bundle(bundle: Bundle, engine: str | None, grants: DirectoryGrants) -> None:
-    async with _open_runner(engine) as runner:
-        await serve_directory(bundle, runner, grants)
-
-
-@asynccontextmanager
-async def _open_runner(name: str | None) -> AsyncIterator[Runner]:
-    """The runner of that engine. Raises EngineUnavailable, BaseImageMissing or ComponentMissing."""
-    if name == "none":
-        click.secho(NO_CAGE, fg="red", bold=True, err=True)
-        yield ProcessRunner()
-        return
-    # Loaded by name: without a cage a server starts in half the time.
-    engines = importlib.import_module("orchestrator.gateway.engine")
-    settings = load_engine_settings(engine=name)
-    async with engines.Engine(
-        settings, uuid4().hex, KillSwitch(), partial(click.echo, err=True)
-    ) as engine:
-        engine.check_available()
-        yield engine

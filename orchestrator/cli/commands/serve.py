@@ -7,7 +7,7 @@ import importlib
 import click
 
 from orchestrator.cli.options import engine_option
-from orchestrator.frontends.early import start_early_answers
+from orchestrator.frontends.early import find_front_greeter, start_early_answers
 
 PORT = 8970
 
@@ -36,7 +36,7 @@ def serve_command(
     """
     if not http and (names or show):
         raise click.UsageError("--name and --url go with --http")
-    early = None if http else start_early_answers()
+    early = None if http else start_early_answers(find_front_greeter)
     # Loaded by name, and after that: a client that starts us waits for its first answer.
     process = importlib.import_module("orchestrator.cli.commands.serve_process")
     if not http:

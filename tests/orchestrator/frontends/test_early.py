@@ -18,7 +18,13 @@ from mcp.shared.message import SessionMessage
 from orchestrator.app import App, open_app
 from orchestrator.cli.main import toolwright
 from orchestrator.cli.registering import open_registering
-from orchestrator.frontends.early import MAX_LINE, MAX_SENT, EarlyAnswers, FirstAnswers
+from orchestrator.frontends.early import (
+    MAX_LINE,
+    MAX_SENT,
+    EarlyAnswers,
+    FirstAnswers,
+    FrontGreeter,
+)
 from orchestrator.frontends.greeting import (
     FILE,
     INSTRUCTIONS,
@@ -60,9 +66,8 @@ class Early:
     sent: list[Message] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.answers = FirstAnswers(
-            lambda: self.instructions, lambda each: self.sent.append(json.loads(each))
-        )
+        greeter = FrontGreeter(lambda: self.instructions)
+        self.answers = FirstAnswers(greeter, lambda each: self.sent.append(json.loads(each)))
 
     def take(self, *messages: Message) -> list[Message]:
         """The answers to these messages."""
@@ -166,7 +171,7 @@ def test_no_more_is_written_than_a_pipe_holds_nor_read_than_a_line_may_have() ->
 def test_what_came_meanwhile_is_handed_over_to_the_letter() -> None:
     source, client = os.pipe()
     answers, sink = os.pipe()
-    early = EarlyAnswers(source, sink, lambda: INSTRUCTIONS)
+    early = EarlyAnswers(source, sink, FrontGreeter(lambda: INSTRUCTIONS))
     first, later = line(introduction(LEGACY[-1])), b'{"jsonrpc": "2.0", "me'
     os.write(client, first + line(request(2, "ping")) + b"no json\n" + later)
     early.start()

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.frontends.flat import FlatServer, ServerInfo
+from orchestrator.frontends.flat import FlatServer
+from orchestrator.frontends.flat_greeting import ServerInfo
 from orchestrator.frontends.greeting import MODERN
 from orchestrator.frontends.protocol import (
     Answer,

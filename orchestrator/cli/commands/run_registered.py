@@ -1,0 +1,25 @@
+"""The process of `toolwright run NAME`: a registered server by itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+from orchestrator.frontends.early import EarlyAnswers
+from orchestrator.frontends.single_server import serve_registered
+from orchestrator.processes.termination import TERMINATED
+
+
+def serve_registered_process(
+    name: str,
+    engine: str | None,
+    with_control: bool,
+    account: str | None,
+    early: EarlyAnswers | None,
+) -> None:
+    """Serve the server of that name over stdin and stdout until end of file, where `early` has
+    answered until now; its calls go out with that account.
+    """
+    try:
+        asyncio.run(serve_registered(name, engine, with_control, account, early))
+    except asyncio.CancelledError:
+        raise SystemExit(TERMINATED) from None
