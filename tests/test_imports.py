@@ -28,7 +28,7 @@ ONLY_IN = {
     "wasmtime": ("sandbox/engines/wasm/*.py",),
     "openai": ("forge/authors/endpoint.py",),
     "graphql": ("forge/readers/graphql/sdl.py",),
-    "jsonpath": ("orchestrator/results/paths.py",),
+    "jsonpath": ("orchestrator/results/jsonpaths.py",),
     "jinja2": ("orchestrator/control/rendering.py",),
     "markupsafe": ("orchestrator/control/page.py", "orchestrator/control/rendering.py"),
     "itsdangerous": ("orchestrator/control/logins.py", "orchestrator/control/notify/links.py"),

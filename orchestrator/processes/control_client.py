@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 import psutil
 
 from orchestrator.errors import ControlUnreachable
@@ -23,7 +22,7 @@ from sandbox.modulepath import RUN_MODULE, join_module_path
 
 HEALTH_SECONDS = 2.0
 STOP_SECONDS = 5.0
-MAX_HEALTH = 256
+MAX_HEALTH, MAX_ANSWER = 256, 1 << 20
 ANSWER_SECONDS = 90.0
 """A kill answers late where the engine is slow to list and to kill."""
 
@@ -56,12 +55,12 @@ def find_control(settings: Settings) -> ControlAddress | None:
     address = read_address(settings.control)
     if address is None:
         return None
-    connection = http.client.HTTPConnection(urlsplit(address.url).netloc, timeout=HEALTH_SECONDS)
+    connection = HTTPConnection(urlsplit(address.url).netloc, timeout=HEALTH_SECONDS)
     try:
         connection.request("GET", "/healthz")
         health = json.loads(connection.getresponse().read(MAX_HEALTH))
         return address if health["pid"] == address.pid else None
-    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
+    except (OSError, HTTPException, ValueError, LookupError, TypeError):
         return None
     finally:
         connection.close()
@@ -124,11 +123,13 @@ def post_to_control(settings: Settings, path: str, body: Mapping[str, Any]) -> d
     try:
         # A kill also waits for the processes that are silent.
         seconds = ANSWER_SECONDS + settings.silence_seconds
-        with httpx.Client(trust_env=False, timeout=seconds) as client:
-            answer = client.post(f"{address.url}{path}", json=dict(body), headers=address.headers)
-            value: dict[str, Any] = answer.json()
-    except (httpx.HTTPError, ValueError) as error:
+        with closing(HTTPConnection(urlsplit(address.url).netloc, timeout=seconds)) as connection:
+            headers = {**address.headers, "Content-Type": "application/json"}
+            connection.request("POST", path, json.dumps(dict(body)), headers)
+            answer = connection.getresponse()
+            value: dict[str, Any] = dict(json.loads(answer.read(MAX_ANSWER)))
+    except (OSError, HTTPException, ValueError, TypeError, RecursionError) as error:
         raise ControlUnreachable(str(error) or type(error).__name__) from error
-    if answer.status_code >= 400:
-        raise ControlUnreachable(f"it answered {answer.status_code}: {value.get('error', '')}")
+    if answer.status >= 400:
+        raise ControlUnreachable(f"it answered {answer.status}: {value.get('error', '')}")
     return value

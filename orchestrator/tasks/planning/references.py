@@ -1,7 +1,7 @@
 """References to results of earlier steps inside a step's arguments, resolved within bounds.
 
-A reference is `{"$ref": "s1", "path": "$.zones[0].id"}`; `orchestrator.results.paths` says which
-paths are followed.
+A reference is `{"$ref": "s1", "path": "$.zones[0].id"}`; `orchestrator.results.jsonpaths` says
+which paths are followed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from orchestrator.results.paths import is_singular, parse_path, select_values
+from orchestrator.results.jsonpaths import is_singular, parse_path, select_values
 from orchestrator.tasks.model import PATH, REF
 from sandbox import exactjson
 from sandbox.schemas.keywords import declared_types

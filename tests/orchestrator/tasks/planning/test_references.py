@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.results.paths import MAX_PATH, is_singular
+from orchestrator.results.jsonpaths import MAX_PATH, is_singular
 from orchestrator.tasks.planning.references import (
     MAX_EACH,
     StepReference,
