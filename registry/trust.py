@@ -51,16 +51,17 @@ FAULTS: dict[str, Fault] = {
     "unreachable": "upstream",
     "frozen": "nobody",
     "cancelled": "nobody",
+    "interrupted": "nobody",
     "engine": "nobody",
 }
 """Whose doing an outcome is, by failure kind.
 
-The kinds are docs/runtime-protocol.md, section 2, and nine of ours: `drift` (a server lists
+The kinds are docs/runtime-protocol.md, section 2, and ten of ours: `drift` (a server lists
 other tools than were proved), `crashed` (the container ended or broke the protocol), `exception`
 (the code raised what it did not declare), `refusal` (it refused as it declares), `credential`
 (401, 403), `not_allowed` (a private address that nobody allowed), `engine` (none answers, or
-its base image is missing), `cancelled` (by its client) and
-`wrong` (a person marked the result wrong).
+its base image is missing), `cancelled` (by its client), `interrupted` (another call of its session
+gave no answer) and `wrong` (a person marked the result wrong).
 """
 
 DECIDED: dict[Fault, str] = {"": "1", "server": "0", "unclear": "?", "refusal": "r", "api": "d"}

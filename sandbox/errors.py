@@ -63,6 +63,16 @@ class SessionBroken(SandboxError):
     """The container ended or broke the protocol; the session is over."""
 
 
+class SessionStopped(SessionBroken):
+    """The session was ended because of another of its calls."""
+
+    def __init__(self, other: str) -> None:
+        super().__init__(
+            f"another call of its server, {other}, gave no answer, and their sandbox was stopped; "
+            "call again"
+        )
+
+
 class LoadFailed(SandboxError):
     """The runtime refused the bundle's code. The message is the runtime's, bounded."""
 

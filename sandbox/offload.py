@@ -15,6 +15,9 @@ from typing import Any, TypeVar
 INLINE_BYTES = 256 * 1024
 """Work on as much takes a millisecond or so."""
 
+INLINE_SECONDS = 0.002
+"""Of the event loop's time, what the data of one server takes before others have their turn."""
+
 INLINE_VALUES = 500
 """Holding as many values against a schema takes some ten milliseconds, where they break it."""
 

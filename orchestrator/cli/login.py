@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -143,15 +144,32 @@ def login_command(
         print_json({"target": target, "account": words.account, "logged_in": True})
 
 
-async def _run_login(settings: Settings, words: _Words, pin_file: Path | None) -> None:
+@asynccontextmanager
+async def _open_stoppable(settings: Settings) -> AsyncIterator[Context]:
+    """The installation, of which a freeze stops all that would be sent, the search for what
+    describes an API included.
+    """
     async with open_context(settings) as ground:
+        with ground.pulse.watch_signals():
+            yield ground
+
+
+async def _ask_pin(settings: Settings, pin_file: Path | None) -> Signer:
+    signer = ask_pin(settings, pin_file)
+    # The event loop stood still meanwhile: it has to hear of a freeze before anything is sent.
+    await asyncio.sleep(0)
+    return signer
+
+
+async def _run_login(settings: Settings, words: _Words, pin_file: Path | None) -> None:
+    async with _open_stoppable(settings) as ground:
         order = await _read_order(ground, words)
         async with _open_network(ground, order.server, order.credential.name) as network:
             plan = await plan_login(order, network.search)
             new = list_new_hosts(plan, ground.consents)
             for label, text in describe_plan(plan, new):
                 _show_line(f"{label:<17}{text}")
-            signer = ask_pin(settings, pin_file)
+            signer = await _ask_pin(settings, pin_file)
             network.allow(plan.list_origins())
             terminal = LoginTerminal(
                 _show_line,
@@ -264,18 +282,17 @@ def _load_bundle(ground: Context, server: str) -> Bundle:
 async def _open_network(
     ground: Context, server: str, credential: str
 ) -> AsyncIterator[LoginNetwork]:
-    """The network of one log-in, whose requests are rows of the audit. A freeze ends it."""
-    with ground.pulse.watch_signals():
-        network = LoginNetwork(
-            ground.consents,
-            ground.kill_switch,
-            lambda asked: ground.footnotes.add_row("token", server, vars(asked)),
-            credential,
-        )
-        try:
-            yield network
-        finally:
-            await network.close()
+    """The network of one log-in, whose requests are rows of the audit."""
+    network = LoginNetwork(
+        ground.consents,
+        ground.kill_switch,
+        lambda asked: ground.footnotes.add_row("token", server, vars(asked)),
+        credential,
+    )
+    try:
+        yield network
+    finally:
+        await network.close()
 
 
 @click.command("logout")
@@ -298,13 +315,13 @@ async def _run_logout(
     settings: Settings, server: str, account: str | None, pin_file: Path | None
 ) -> str:
     """Log out; why the tokens were not revoked, "" where they were."""
-    async with open_context(settings) as ground:
+    async with _open_stoppable(settings) as ground:
         if "://" in server:
             return await _log_out_source(ground, server, settings, pin_file)
         held = find_accounts(ground.vault, server, _list_credentials(ground, server))
         found = {each: secret for each, secret in held.items() if secret.is_login}
         credential, own = choose_one(found, server, account)
-        ask_pin(settings, pin_file)
+        await _ask_pin(settings, pin_file)
         problem = await _revoke(ground, server, credential, own, found[credential, own])
         forget_login(ground.store, ground.vault, ground.consents, server, credential, own)
     _tell_logged_out(f"{server} is logged out{_name_account(own)}.", problem)
@@ -317,7 +334,7 @@ async def _log_out_source(
     """Log out of the API at a URL. The source stays, without the log-in."""
     source = find_logged_in(url, ground.consents.find_sources())
     held = ground.vault.get(SOURCES, source.secret)
-    signer = ask_pin(settings, pin_file)
+    signer = await _ask_pin(settings, pin_file)
     login = parse_oauth_secret(held.reveal() if held else "", None)
     problem = await _revoke(ground, SOURCES, source.secret, "", login)
     forget_login(ground.store, ground.vault, ground.consents, SOURCES, source.secret, "")

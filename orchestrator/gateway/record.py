@@ -32,6 +32,7 @@ from sandbox.errors import (
     PathRefused,
     PermissionMissing,
     SandboxError,
+    SessionStopped,
 )
 from sandbox.session.interface import Failure, Outcome
 from sandbox.session.pipe import CUT
@@ -40,9 +41,10 @@ from sandbox.wire.exchange import Exchange, Release, digest_request
 
 OUTSIDE = frozenset({"refused", "timeout", "unreachable", "too_large", "rate_limited", "captured"})
 CANCELLED = "cancelled"
-NOT_ALLOWED = "not_allowed"
+NOT_ALLOWED, INTERRUPTED = "not_allowed", "interrupted"
 _OURS = frozenset(
-    {NOT_ALLOWED, "refusal", "exception", "credential", "cancelled", "engine", "crashed", "wrong"}
+    f"{NOT_ALLOWED} {INTERRUPTED} refusal exception credential cancelled engine crashed "
+    "wrong".split()
 )
 """Kinds that only the host gives."""
 
@@ -87,6 +89,7 @@ def build_broken_outcome(server: str, tool: str, error: SandboxError, tape: Call
         PermissionMissing: "credential",
         PathRefused: "refused",
         DefinitionsChanged: "drift",
+        SessionStopped: INTERRUPTED,
     }
     kind = kinds.get(type(error), "crashed")
     if isinstance(error, CallTimedOut) and _is_waiting(tape.exchanges):

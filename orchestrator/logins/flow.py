@@ -23,6 +23,7 @@ from orchestrator.logins.metadata import AuthorizationServer, Fetch
 from orchestrator.logins.plan import LoginPlan
 from sandbox.clock import Clock, SystemClock
 from sandbox.credentials.token_endpoint import GivenTokens
+from sandbox.wire.policy import parse_origin
 
 LOGIN_SECONDS = 300.0
 
@@ -98,8 +99,17 @@ async def _log_in_by_code(plan: LoginPlan, fetch: Fetch, terminal: LoginTerminal
 
 def check_issuer(server: AuthorizationServer, issuer: str) -> None:
     """Raises LoginFailed for an answer of another server than the one that was asked (RFC 9207
-    section 2.4): its code is given to nobody.
+    section 2.4): its code is given to nobody. Where only a description named the endpoints, the
+    issuer has to be of the origin of one: else a page could send the browser on to another server,
+    and have the code that this one gives.
     """
+    if issuer and not server.issuer:
+        urls = (server.authorization_url, server.token_url)
+        if parse_origin(issuer) not in map(parse_origin, urls):
+            raise LoginFailed(
+                f"the answer came from {issuer[:200]!r}, which is at none of the hosts that you "
+                "were shown. If that is who logs in: `toolwright login … --issuer URL`"
+            )
     if server.issuer and issuer and issuer != server.issuer:
         raise LoginFailed(f"the answer came from {issuer[:200]!r}, not from {server.issuer}")
     if server.names_itself and not issuer:

@@ -22,6 +22,7 @@ TEXT = 300
 _INTERRUPTED = {
     "frozen": "Toolwright was frozen",
     "cancelled": "its client cancelled it",
+    "interrupted": "another call of its server gave no answer, and ended their sandbox",
     "engine": "no engine could run it",
     "captured": "it waits for a person",
 }

@@ -10,24 +10,43 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Collection
+from concurrent.futures import Future
+from threading import Thread
+from typing import Any
 
 from sandbox.errors import AddressNotAllowed, UpstreamUnreachable
 
 MAX_ADDRESSES = 8
 
+Address = tuple[Any, ...]
+"""One answer of `socket.getaddrinfo`."""
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host name, for a port. Raises UpstreamUnreachable."""
 
 
 async def resolve_by_system(host: str, port: int) -> list[str]:
-    """The addresses from the system's resolver, without duplicates. Raises UpstreamUnreachable."""
-    loop = asyncio.get_running_loop()
+    """The addresses from the system's resolver, without duplicates. Raises UpstreamUnreachable.
+
+    It waits in a thread of its own: where a host's name servers say nothing that takes half a
+    minute, and the event loop's few threads are for everybody's work. Nor does the process's end
+    wait for it.
+    """
+    looked_up: Future[list[Address]] = Future()
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        Thread(target=_look_up, args=(host, port, looked_up), name="name", daemon=True).start()
+        found = await asyncio.wrap_future(looked_up)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UpstreamUnreachable(f"{host} does not resolve: {reason}") from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _look_up(host: str, port: int, found: Future[list[Address]]) -> None:
+    if found.set_running_or_notify_cancel():
+        try:
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as error:  # whatever it is, somebody waits for it
+            found.set_exception(error)
 
 
 async def resolve_allowed_addresses(

@@ -6,15 +6,15 @@ import asyncio
 import re
 import ssl
 import time
-import zlib
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpcore
 
 from sandbox.broker.addresses import Resolver, resolve_allowed_addresses, resolve_by_system
+from sandbox.broker.reading import FairStream, create_decoder
 from sandbox.budget import CALL
 from sandbox.errors import (
     AddressNotAllowed,
@@ -122,19 +122,20 @@ class LiveHttp:
         return WireResponse(response.status, kept, body)
 
     async def _read_body(self, response: httpcore.Response, headers: Headers) -> bytes:
-        inflate = _create_decoder(headers)
-        parts, size, held, call = [], 0, 0, CALL.get()
+        decoder = create_decoder(headers)
+        # Not a list: of a body that comes byte by byte that takes a hundred times its size.
+        body, held, call = bytearray(), 0, CALL.get()
         try:
             async for chunk in response.aiter_stream():
-                content = inflate(chunk, self._limit - size + 1)
-                size += len(content)
-                if size > self._limit:
+                room = self._limit - len(body) + 1
+                content = decoder.decode(chunk, room) if decoder else chunk
+                body += content
+                if len(body) > self._limit:
                     raise ResponseTooLarge(self._limit, size=_read_size(headers, self._limit))
                 if call is not None:
                     call.memory.take(len(content))
                     held += len(content)
-                parts.append(content)
-            return b"".join(parts)
+            return bytes(body)
         finally:
             # Whoever keeps the answer counts it as a whole.
             if call is not None:
@@ -146,26 +147,6 @@ def _read_size(headers: Headers, limit: int) -> int:
     said = next((value for key, value in headers if key == "content-length"), "")
     size = int(said) if re.fullmatch("[0-9]{1,18}", said) else 0
     return size if size > limit else 0
-
-
-class _Inflate(Protocol):
-    def __call__(self, chunk: bytes, room: int) -> bytes: ...
-
-
-def _create_decoder(headers: Headers) -> _Inflate:
-    """A function that decodes a chunk into at most `room` bytes (RFC 9110 section 8.4)."""
-    coding = next((value.lower() for key, value in headers if key == "content-encoding"), "")
-    if coding not in ("gzip", "x-gzip", "deflate"):
-        return lambda chunk, room: chunk
-    inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
-
-    def inflate(chunk: bytes, room: int) -> bytes:
-        try:
-            return inflater.decompress(chunk, max(room, 1))
-        except zlib.error as error:
-            raise UpstreamUnreachable(f"the answer's {coding} coding is broken: {error}") from error
-
-    return inflate
 
 
 def _format_host(origin: Origin) -> str:
@@ -218,9 +199,10 @@ class _PinnedBackend(httpcore.AsyncNetworkBackend):
             raise httpcore.ConnectError(str(error)) from error
         for address in addresses:
             try:
-                return await self._inner.connect_tcp(
+                stream = await self._inner.connect_tcp(
                     address, port, timeout, local_address, socket_options
                 )
+                return FairStream(stream)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure or httpcore.ConnectError(f"{host} has no address")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 from sandbox.budget import SMALL_BYTES, ByteBudget
 from sandbox.errors import BytesExhausted, SessionBroken
-from sandbox.offload import INLINE_BYTES, Workbench
+from sandbox.offload import INLINE_BYTES, INLINE_SECONDS, Workbench
 from sandbox.session.interface import Limits
 from sandbox.wire.framing import LineGuard, Message, find_answered, is_id, parse_message
 
@@ -67,8 +68,7 @@ class LineIntake:
         """Bytes from the sandbox's stdout."""
         try:
             for line in self._guard.split_lines(chunk):
-                if line:
-                    self._receive_line(line)
+                self._receive_line(line)
             self.count(0)
         except SessionBroken as error:
             self._ends.end(error)
@@ -125,9 +125,16 @@ class LineIntake:
             self._parsing = asyncio.get_running_loop().create_task(self._parse_backlog())
 
     async def _parse_backlog(self) -> None:
-        """Parse the waiting lines in their order, large ones beside the event loop."""
+        """Parse the waiting lines in their order, large ones beside the event loop, small ones in
+        turns with all else that runs.
+        """
         try:
+            begun = time.thread_time()
             while self._backlog and not self._stopped:
+                if time.thread_time() - begun > INLINE_SECONDS:
+                    await asyncio.sleep(0)
+                    begun = time.thread_time()
+                    continue
                 line, asked = self._backlog.popleft()
                 read = partial(_read_line, line, self._limits.nesting, asked)
                 message = await self._workbench.run_sized(len(line), read)

@@ -25,7 +25,14 @@ from sandbox.budget import (
     CallUsage,
 )
 from sandbox.bundle.model import Bundle
-from sandbox.errors import BytesExhausted, CallTimedOut, Frozen, LoadFailed, SessionBroken
+from sandbox.errors import (
+    BytesExhausted,
+    CallTimedOut,
+    Frozen,
+    LoadFailed,
+    SessionBroken,
+    SessionStopped,
+)
 from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES, Workbench, has_many_values, run_counted
 from sandbox.schemas.accepted import build_accepted_schema
@@ -211,7 +218,7 @@ class PipeSession:
                 work = partial(self._build_outcome, tool, answer, exchanges, started)
                 outcome = await self._workbench.run(work)
         except TimeoutError as error:
-            self.end(SessionBroken(f"{tool} did not answer in time"))
+            self.end(SessionStopped(tool))
             raise CallTimedOut(tool, patience) from error
         return replace(await self._add_claims(outcome, arguments), size=answer.size)
 
@@ -243,7 +250,7 @@ class PipeSession:
             timer = future.get_loop().call_later(patience, _time_out, future)
             return await future
         except TimeoutError as error:
-            self.end(SessionBroken(f"{what} did not answer in time"))
+            self.end(SessionStopped(what))
             raise CallTimedOut(what, patience) from error
         except asyncio.CancelledError:
             # Where it was answered in the meantime, no other answer is owed.

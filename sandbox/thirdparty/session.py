@@ -371,17 +371,22 @@ class McpSession(PipeSession):
 
     def _pass_log(self, params: Any) -> None:
         """Pass a log message on if one call alone is running: messages do not name their call."""
-        ears = [tape.logged for tape in self.tapes.values()]
-        message = read_log_message(self._clean_value(params)) if ears else None
-        if message is None or any(ear is None for ear in ears):
+        tapes = [*self.tapes.values()]
+        ear = tapes[0].logged if tapes else None
+        if ear is None or any(tape.logged is None for tape in tapes):
             self.dropped += 1
             return
-        if ears[0] is not None:
-            if isinstance(message.data, str):
-                tape = next(iter(self.tapes.values()))
-                said = tape.hide_next(message.data, (self._redaction,))
-                message = LogMessage(message.level, said, message.logger)
-            ears[0].deliver_message(message)
+        # To clean data takes long: what is only counted has none.
+        if ear.is_full and isinstance(params, dict):
+            params = {**params, "data": ""}
+        message = read_log_message(self._clean_value(params))
+        if message is None:
+            self.dropped += 1
+            return
+        if isinstance(message.data, str):
+            said = tapes[0].hide_next(message.data, (self._redaction,))
+            message = LogMessage(message.level, said, message.logger)
+        ear.deliver_message(message)
 
     def _pass_progress(self, params: Any) -> None:
         token = params.get("progressToken") if isinstance(params, dict) else None

@@ -34,25 +34,31 @@ class LineGuard:
         self._size = 0
 
     def split_lines(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that this chunk completes. Raises SessionBroken past a limit."""
+        """The lines that this chunk completes, but for empty ones. Raises SessionBroken past a
+        limit.
+        """
         self._left -= len(chunk)
         if self._left < 0:
             raise SessionBroken(_TOO_MUCH)
         last = len(chunk) - 1
         # The usual chunk is one whole line, which needs no copy of its parts.
         if not self._parts and 0 <= last <= self._line_bytes and chunk.find(b"\n") == last:
-            yield chunk[:last]
+            if last:
+                yield chunk[:last]
             return
         if b"\n" not in chunk:
             self._keep_part(chunk)
             return
-        head, *rest = chunk.split(b"\n")
+        head, *rest, tail = chunk.split(b"\n")
         self._keep_part(head)
-        for part in rest:
+        # Empty lines are left out here: a server may send nothing else.
+        for part in (b"", *filter(None, rest)):
+            self._keep_part(part)
             line = b"".join(self._parts)
             self._parts, self._size = [], 0
-            self._keep_part(part)
-            yield line
+            if line:
+                yield line
+        self._keep_part(tail)
 
     def note_answer(self) -> None:
         """What somebody waited for has come: as much may come again."""

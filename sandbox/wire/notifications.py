@@ -42,10 +42,15 @@ class LogListener:
     dropped: int = 0
     _told: int = field(default=0, repr=False)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is passed on."""
+        return self._told >= MAX_LOGGED
+
     def deliver_message(self, message: LogMessage) -> None:
         if LEVELS.index(message.level) < LEVELS.index(self.level):
             return
-        if self._told >= MAX_LOGGED:
+        if self.is_full:
             self.dropped += 1
             return
         self._told += 1

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sandbox.broker.addresses import is_public
+from sandbox.broker.addresses import is_public, resolve_by_system
 from sandbox.bundle.permissions import parse_permission
 from sandbox.bundle.target import parse_target
+from sandbox.errors import UpstreamUnreachable
 from sandbox.wire.exchange import Exchange, WireRequest
 from sandbox.wire.policy import Origin
 from tests.attacks.wire import brokered, listener, rule
@@ -137,3 +140,23 @@ def test_what_is_no_plain_host_is_no_permission(text: str) -> None:
 def test_a_plain_host_is_one() -> None:
     for text in ("api.test", "API.test.:8443", "[2606:4700::1]:443", "bücher.test"):
         assert parse_permission(f"network:{text}").kind == "network"
+
+
+def test_a_name_server_that_says_nothing_takes_none_of_the_loops_threads() -> None:
+    async def run() -> tuple[list[str], str]:
+        loop, over = asyncio.get_running_loop(), threading.Event()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        busy = loop.run_in_executor(None, over.wait)
+        try:
+            async with asyncio.timeout(60):
+                found = await resolve_by_system("127.0.0.1", 80)
+        finally:
+            over.set()
+            await busy
+        with pytest.raises(UpstreamUnreachable, match="does not resolve") as refused:
+            await resolve_by_system("no such name", 80)
+        return found, str(refused.value)
+
+    found, refused = asyncio.run(run())
+    assert found == ["127.0.0.1"]
+    assert "no such name" in refused

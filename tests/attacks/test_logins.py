@@ -104,11 +104,13 @@ Visit = Callable[[str, int, str], list[tuple[str, str, str]]]
 """What comes to the redirect, by state, port and issuer: targets, methods and hosts."""
 
 
-def run_login(world: World, visit: Visit, seconds: float = 60.0) -> LoginResult:
+def run_login(
+    world: World, visit: Visit, seconds: float = 60.0, order: LoginOrder | None = None
+) -> LoginResult:
     """A log-in by the browser, where these requests come to the redirect one after the other."""
 
     async def scenario() -> LoginResult:
-        plan = await plan_login(build_order(), world.fetch)
+        plan = await plan_login(order or build_order(), world.fetch)
         loop = asyncio.get_running_loop()
 
         def open_page(url: str) -> bool:
@@ -202,6 +204,36 @@ def test_a_code_that_came_from_another_server_is_given_to_nobody(issuer: str) ->
     with pytest.raises(LoginFailed):
         run_login(world, lambda s, p, i: [(redirect(code=CODE, state=s, iss=issuer), "GET", "")])
     assert world.heard(CODE) == []
+
+
+NAMED = TokenEndpoint(f"{LOGIN}/token", authorization_url=f"{LOGIN}/authorize")
+"""Endpoints of which nothing but a description tells."""
+
+
+@pytest.mark.parametrize("issuer", [OTHER, "login.bank.test", "null"], ids=["other", "host", "no"])
+def test_a_page_that_a_description_names_cannot_send_the_browser_on_for_anothers_code(
+    issuer: str,
+) -> None:
+    world, order = World({f"{LOGIN}/token": GIVEN}), build_order(tokens=NAMED)
+    with pytest.raises(LoginFailed, match="none of the hosts that you were shown"):
+        run_login(
+            world,
+            lambda s, p, i: [(redirect(code=CODE, state=s, iss=issuer), "GET", "")],
+            order=order,
+        )
+    assert world.heard(CODE) == []
+
+
+@pytest.mark.parametrize("said", [{"iss": f"{LOGIN}/tenant/7"}, {}], ids=["its own", "none"])
+def test_a_log_in_that_a_description_alone_names_ends_with_its_own_answer(
+    said: dict[str, str],
+) -> None:
+    world, order = World({f"{LOGIN}/token": GIVEN}), build_order(tokens=NAMED)
+    result = run_login(
+        world, lambda s, p, i: [(redirect(code=CODE, state=s, **said), "GET", "")], order=order
+    )
+    assert result.tokens.access_token == TOKEN
+    assert world.heard(CODE) == [f"{LOGIN}/token"]
 
 
 def test_nobody_who_logs_in_ends_the_wait_and_closes_the_port() -> None:

@@ -196,7 +196,7 @@ def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
         assert (await client.call("harbour.search_boats", query="a"))["status"] == 200
         client.trace.end()
 
-    assert_short(counted(client, call), modules=52, functions=189)
+    assert_short(counted(client, call), modules=53, functions=190)
 
 
 def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(
@@ -209,7 +209,7 @@ def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(
 def test_an_approved_write_is_short_from_the_pin_to_its_record(client: Client) -> None:
     """The PIN's file with its lock and its count, and the record, come on top."""
     passed = counted(client, partial(client.approved_write, "PIN"), BERTHS)
-    assert_short(passed, modules=74, functions=398)
+    assert_short(passed, modules=75, functions=400)
 
 
 def test_the_session_of_what_find_names_first_is_opened_before_the_call(client: Client) -> None:

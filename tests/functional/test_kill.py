@@ -15,7 +15,9 @@ from typing import Any
 from tests.crash.documents import OBJECT, described, reading
 from tests.functional.home import PIN, SECONDS, Home, until
 from tests.functional.peer import Peer, text
+from tests.world import loopback
 from tests.world.harbour import SLOW_SECONDS, HarbourApi, cut, slow_reports
+from tests.world.loopback import Answering
 from tests.world.site import Page, Site, site
 
 SLOW = {"tool": "harbour.occupancy_report", "arguments": {"seconds": SLOW_SECONDS}}
@@ -182,3 +184,26 @@ def test_it_needs_no_pin_but_the_token(toolwright_home: Home, served: Peer) -> N
         thread.join()
     assert results == [200, 200, 200]
     unfreeze(toolwright_home, served)
+
+
+def test_a_log_in_sends_nothing_while_frozen_not_even_to_find_out_where(
+    toolwright_home: Home,
+) -> None:
+    asked: list[str] = []
+
+    class Asked(Answering):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.answer(404, b"")
+
+        do_POST = do_GET
+
+    with loopback.served(Asked, lambda url: url) as url:
+        toolwright_home.person("source", "allow", url.removeprefix("http://"))
+        toolwright_home.run("kill")
+        refused = toolwright_home.run("login", url, "--pin-file", str(toolwright_home.pin_file))
+        assert "frozen" in refused.stderr
+        assert asked == []
+        toolwright_home.person("unfreeze")
+        toolwright_home.run("login", url, "--pin-file", str(toolwright_home.pin_file))
+        assert asked

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 import json5
@@ -23,21 +26,56 @@ from tomlkit.exceptions import TOMLKitError
 from orchestrator.errors import ConfigNotUnderstood
 
 INDENT = "  "
+_SURROGATE = re.compile("[\ud800-\udfff]")
 Entry = Mapping[str, Any]
 
 
 def set_in_json(text: str, path: Sequence[str], entry: Entry | None) -> str:
     """Set or remove an entry. Strict JSON (RFC 8259) is written again with an indent of two; JSON
-    with comments or trailing commas, as in editors' settings, is edited in place.
+    with comments or trailing commas, as in editors' settings, is edited in place, and so is what
+    would not be the same once it is written again.
     """
     try:
-        config = json.loads(text or "{}")
+        config = json.loads(
+            text or "{}",
+            parse_float=_read_float,
+            parse_constant=_read_float,
+            object_pairs_hook=_read_members,
+        )
     except RecursionError as error:
         raise ConfigNotUnderstood(str(error)) from error
     except ValueError:
         return _set_in_commented_json(text, path, entry)
     _set_entry(config, path, entry, dict)
-    return json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+    return _write_json(config) + "\n"
+
+
+def _read_float(text: str) -> float:
+    """Raises ValueError for a number that no double holds as it is written, such as 1e400."""
+    value = float(text)
+    try:
+        is_same = isfinite(value) and Decimal(repr(value)) == Decimal(text)
+    except ArithmeticError:
+        is_same = False
+    if not is_same:
+        raise ValueError(f"{text[:40]} would be another number")
+    return value
+
+
+def _read_members(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises ValueError for a name that is there twice: one of the two would be lost."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name is there twice")
+    return members
+
+
+def _write_json(value: Any) -> str:
+    """JSON as people read it. Half a surrogate pair, as clients leave it where they cut a text,
+    stays an escape: UTF-8 has no bytes for it (RFC 3629 section 3).
+    """
+    written = json.dumps(value, indent=len(INDENT), ensure_ascii=False)
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def set_in_toml(text: str, path: Sequence[str], entry: Entry | None) -> str:
@@ -136,6 +174,8 @@ def _find_index(members: Value, name: str) -> int | None:
     if not isinstance(members, JSONObject):
         raise ConfigNotUnderstood("it is not made of objects")
     names = [getattr(key, "characters", None) or getattr(key, "name", "") for key in members.keys]
+    if names.count(name) > 1:
+        raise ConfigNotUnderstood(f"`{name}` is there twice")
     return names.index(name) if name in names else None
 
 
@@ -203,7 +243,7 @@ def _drop_last_break(items: list[str | Comment]) -> list[str | Comment]:
 
 def _build_value(entry: Entry, depth: int) -> Value:
     """The entry as a JSON node, indented for its depth in the file."""
-    text = json.dumps(entry, indent=len(INDENT), ensure_ascii=False)
+    text = _write_json(entry)
     document: JSONText = json5.loads(
         text.replace("\n", "\n" + INDENT * depth), loader=ModelLoader()
     )

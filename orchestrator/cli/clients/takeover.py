@@ -131,5 +131,5 @@ def _map_values(entry: Mapping[str, Any], values: Mapping[str, str]) -> dict[str
 
 
 def _write_records(settings: Settings, records: Sequence[ImportedEntry]) -> None:
-    written = json.dumps([asdict(each) for each in records], ensure_ascii=False, indent=1)
+    written = json.dumps([asdict(each) for each in records], indent=1)
     write_atomically(settings.home / RECORD, written.encode())

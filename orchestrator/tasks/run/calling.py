@@ -36,7 +36,7 @@ from sandbox.session.interface import Failure
 
 MAX_ATTEMPTS = 3
 AT_ONCE = 4
-TRANSIENT = frozenset({"timeout", "unreachable", "crashed"})
+TRANSIENT = frozenset({"timeout", "unreachable", "crashed", "interrupted"})
 FIXABLE = frozenset({"schema", "malformed", "drift", "bug"})
 MOVED = frozenset({405, 410})
 """Statuses by which an API says that an operation is no longer where it was (RFC 9110)."""

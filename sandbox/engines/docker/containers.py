@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ import docker.types
 import requests
 
 from sandbox.errors import BaseImageMissing, EngineUnavailable, SandboxError, SessionBroken
+from sandbox.offload import INLINE_SECONDS
 from sandbox.session.interface import Limits
 from sandbox.session.pipe import Listener
 
@@ -29,6 +31,8 @@ STDERR = 2
 CONFLICT = 409
 REMOVAL_SECONDS = 10
 MAX_EARLY = 64 * 1024
+SHARE = 0.5
+"""Of the event loop's time, what the output of one container may take in the long run."""
 SCRATCH = "/tmp"  # nosec B108 # a container's own, alone in it
 NOBODY = "65534:65534"
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
@@ -152,7 +156,8 @@ class AttachedContainer(asyncio.Protocol):
     """The attached stream of one container: Docker's multiplexed frames (Engine API, "attach").
 
     What a container says before it has a listener is kept for that one; more than `MAX_EARLY` bytes
-    end it.
+    end it. One whose output takes more than its share of the event loop's time, since it writes
+    without end, is not read for a while.
     """
 
     def __init__(self, identity: str, remove: Callable[[str], asyncio.Future[None]]) -> None:
@@ -162,10 +167,18 @@ class AttachedContainer(asyncio.Protocol):
         self._listener: Listener | None = None
         self._removal: asyncio.Future[None] | None = None
         self._lost = False
+        self._spent = self._counted = 0.0
+        """Seconds of the loop's time that its output took, and up to when they were set off
+        against the time that passed."""
 
     @property
     def alive(self) -> bool:
         return not self._lost and self._removal is None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its output is read at this moment."""
+        return self._transport is not None and self._transport.is_reading()
 
     def bind_listener(self, listener: Listener) -> None:
         self._listener = listener
@@ -201,14 +214,26 @@ class AttachedContainer(asyncio.Protocol):
             self._listener.end()
 
     def data_received(self, data: bytes) -> None:
+        begun = time.thread_time()
         if self._listener is not None and not self._buffer:
             self._buffer += data[self._deliver_frames(self._listener, data) :]
-            return
-        self._buffer += data
-        if self._listener is not None:
-            del self._buffer[: self._deliver_frames(self._listener, bytes(self._buffer))]
-        elif len(self._buffer) > MAX_EARLY:
-            self.kill()
+        else:
+            self._buffer += data
+            if self._listener is not None:
+                del self._buffer[: self._deliver_frames(self._listener, bytes(self._buffer))]
+            elif len(self._buffer) > MAX_EARLY:
+                self.kill()
+        spent = time.thread_time() - begun
+        self._spent, before = self._spent + spent, self._spent
+        if self._spent > INLINE_SECONDS:
+            now = time.monotonic()
+            self._spent = max(0.0, before - SHARE * (now - self._counted)) + spent
+            self._counted = now
+            if self._spent > INLINE_SECONDS and self._transport is not None:
+                self._transport.pause_reading()
+                # Does nothing where it was closed meanwhile.
+                resume, seconds = self._transport.resume_reading, self._spent / SHARE
+                asyncio.get_running_loop().call_later(seconds, resume)
 
     def _deliver_frames(self, listener: Listener, received: bytes) -> int:
         """Deliver the frames that are whole; how many bytes they take."""

@@ -11,7 +11,7 @@ from orchestrator.gateway.record import build_broken_outcome, settle_call
 from registry.health.causes import find_cause
 from sandbox.broker.broker import Broker
 from sandbox.broker.live import LiveHttp
-from sandbox.errors import CallTimedOut, SandboxError, SessionBroken
+from sandbox.errors import CallTimedOut, SandboxError, SessionBroken, SessionStopped
 from sandbox.session.interface import Outcome
 from sandbox.session.pipe import CUT
 from sandbox.session.recording import CallLog
@@ -97,6 +97,8 @@ TIMED_OUT = CallTimedOut("fetch", 60)
         (TIMED_OUT, (WAITING, ANSWERED), "crashed", "server"),
         (TIMED_OUT, (ITSELF,), "crashed", "server"),
         (SessionBroken("it ended"), (WAITING,), "crashed", "server"),
+        (SessionStopped("other"), (WAITING,), "interrupted", "nobody"),
+        (SessionStopped("other"), (ITSELF,), "interrupted", "nobody"),
     ],
 )
 def test_a_call_that_ends_while_an_api_is_silent_is_the_apis_and_no_other_is(

@@ -21,7 +21,7 @@ from sandbox.engines.docker.engine import (
     connect_engine,
     list_containers,
 )
-from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken
+from sandbox.errors import CallTimedOut, LoadFailed, SessionBroken, SessionStopped
 from sandbox.session.interface import Limits, Outcome
 from sandbox.session.pipe import PipeSession
 from sandbox.wire.exchange import WireRequest, WireResponse
@@ -301,6 +301,17 @@ def test_a_server_that_never_answers_is_given_up(cage: Cage) -> None:
             await session.call("say", {"chunks": [], "then": "hang"}, seconds=0.2)
         with pytest.raises(SessionBroken):
             await session.call("fetch", {})
+
+    cage.run(work)
+
+
+def test_a_call_whose_session_ends_for_anothers_silence_says_so(cage: Cage) -> None:
+    async def work(session: PipeSession) -> None:
+        other = asyncio.create_task(session.call("say", {"chunks": [], "then": "hang"}))
+        with pytest.raises(CallTimedOut):
+            await session.call("say", {"chunks": [], "then": "hang"}, seconds=0.2)
+        with pytest.raises(SessionStopped, match=r"another call of its server, say, .* call again"):
+            await other
 
     cage.run(work)
 

@@ -29,7 +29,7 @@ from orchestrator.cli.clients.clients import (
 from orchestrator.cli.clients.config_files import set_in_json
 from orchestrator.cli.commands import run
 from orchestrator.cli.main import toolwright
-from orchestrator.errors import OrchestratorError
+from orchestrator.errors import ConfigNotUnderstood, OrchestratorError
 from orchestrator.frontends.tools import TOOLS
 
 START = StartCommand(
@@ -303,6 +303,48 @@ def test_a_linked_configuration_is_written_where_it_really_is(tmp_path: Path) ->
     update_config(CODE, link, START)
     assert link.is_symlink()
     assert "toolwright" in json.loads(real.read_text())["mcpServers"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        r'"cut here \ud83d"',
+        "1e400",
+        "1e-400",
+        "1e9999999999999999999",
+        "12345678901234567890.125",
+        '{"a": 1, "a": 2}',
+    ],
+    ids=["half a pair", "large", "small", "larger", "long", "twice"],
+)
+def test_values_that_no_reader_would_have_again_stay_as_they_are_written(
+    tmp_path: Path, value: str
+) -> None:
+    path = tmp_path / "client.json"
+    path.write_text(f'{{"history": {value}, "mcpServers": {{"other": {{"command": "x"}}}}}}')
+    update_config(CODE, path, START)
+    assert value in path.read_text()
+    assert set(_servers(CODE, path)) == {"other", "toolwright"}
+    update_config(CODE, path, START, remove=True)
+    assert value in path.read_text()
+    assert set(_servers(CODE, path)) == {"other"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {"b": {"command": "y"}}}',
+        '{"mcpServers": {"toolwright": {"command": "x"}, "toolwright": {"command": "y"}}}',
+    ],
+)
+def test_a_name_that_is_there_twice_on_the_way_to_the_entry_is_refused(
+    tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "client.json"
+    path.write_text(text)
+    with pytest.raises(ConfigNotUnderstood, match="twice"):
+        update_config(CODE, path, START)
+    assert path.read_text() == text
 
 
 def test_a_client_starts_us_by_absolute_path_in_the_same_home(tmp_path: Path) -> None:

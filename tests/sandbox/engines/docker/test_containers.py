@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 
 from sandbox.engines.docker.containers import FRAME_HEADER, MAX_EARLY, STDERR, AttachedContainer
+from sandbox.offload import INLINE_SECONDS
+
+LINES = 50
 
 
 class Heard:
@@ -68,3 +72,59 @@ def test_one_that_talks_without_end_to_nobody_is_killed() -> None:
         return removed, listener.ends
 
     assert asyncio.run(kill()) == (["c1"], 1)
+
+
+class Laborious(Heard):
+    """A listener that takes long over what it hears."""
+
+    def feed(self, chunk: bytes) -> None:
+        super().feed(chunk)
+        end = time.thread_time() + INLINE_SECONDS / 2
+        while time.thread_time() < end:
+            pass
+
+
+def test_one_whose_output_takes_long_leaves_others_their_turns_and_loses_nothing() -> None:
+    async def race() -> tuple[Laborious, int]:
+        loop, container, listener = asyncio.get_running_loop(), attached([]), Laborious()
+        container.bind_listener(listener)
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        await loop.create_connection(lambda: container, sock=ours)
+        talking = loop.run_in_executor(None, talk, theirs)
+        rests = 0
+        while not listener.ends:
+            rests += not container.is_read
+            await asyncio.sleep(0)
+        await talking
+        return listener, rests
+
+    def talk(end: socket.socket) -> None:
+        with end:
+            for number in range(LINES):
+                end.sendall(frame(b"%d" % number))
+
+    listener, rests = asyncio.run(race())
+    assert listener.said == [b"%d" % number for number in range(LINES)]
+    assert rests
+
+
+def test_one_that_is_killed_while_it_is_not_read_stays_so() -> None:
+    async def kill() -> list[str]:
+        loop, removed, listener = asyncio.get_running_loop(), list[str](), Laborious()
+        container = attached(removed)
+        container.bind_listener(listener)
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        await loop.create_connection(lambda: container, sock=ours)
+        with theirs:
+            theirs.sendall(frame(b"x") * LINES)
+            while container.is_read:
+                await asyncio.sleep(0)
+            container.kill()
+            await container.kill_and_wait()
+            while not listener.ends:
+                await asyncio.sleep(0)
+        return removed
+
+    assert asyncio.run(kill()) == ["c1"]

@@ -1,0 +1,115 @@
+"""Reading of answers: in turns with all else that runs, and out of their content codings."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+import zlib
+from collections.abc import Iterable
+
+import httpcore
+
+from sandbox.errors import UpstreamUnreachable
+from sandbox.offload import INLINE_SECONDS
+
+MOST_READ, FIRST_READ, LEAST_READ = 64 * 1024, 8 * 1024, 512
+"""Bytes that are read at once."""
+_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
+_GZIP_MAGIC, _ZLIB_HEAD = 0x1F, 2
+
+
+class FairStream(httpcore.AsyncNetworkStream):
+    """A connection whose far side cannot hold up the event loop.
+
+    The HTTP library takes apart all that it read without a pause. Where a host sends chunks of one
+    byte, interim answers or empty frames, that is half a second for 64 kB. So who takes long over
+    what was read last lets others have their turn, and is given less the next time.
+    """
+
+    def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
+        self._inner = inner
+        # Without a step between: the pool asks for it before every request.
+        self.get_extra_info = inner.get_extra_info  # type: ignore[method-assign]
+        self._room = FIRST_READ
+        self._given: float | None = None
+        """When what was read last was given (`time.thread_time`); None once something was sent:
+        what is done between two requests has nothing to do with what the host sent."""
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if self._given is not None:
+            await self._take_turns(time.thread_time() - self._given)
+        content = await self._inner.read(min(max_bytes, self._room), timeout)
+        self._given = time.thread_time()
+        return content
+
+    async def _take_turns(self, spent: float) -> None:
+        """Let others have their turn after so many seconds of work on what was read."""
+        if spent > INLINE_SECONDS:
+            self._room = max(LEAST_READ, self._room // 4)
+            await asyncio.sleep(0)
+        elif spent < INLINE_SECONDS / 8:
+            self._room = min(MOST_READ, self._room * 2)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._given = None
+        await self._inner.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        return FairStream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+
+
+def create_decoder(headers: Iterable[tuple[str, str]]) -> ContentDecoder | None:
+    """What decodes a body by its content coding (RFC 9110 section 8.4); None where it stays as it
+    is.
+    """
+    coding = next((value.lower() for key, value in headers if key == "content-encoding"), "")
+    coding = "gzip" if coding == "x-gzip" else coding
+    return ContentDecoder(coding) if coding in ("gzip", "deflate") else None
+
+
+class ContentDecoder:
+    """Decodes `gzip`, also of several members (RFC 1952 section 2.2), or `deflate`, also without
+    the head of RFC 1950, as some servers send it.
+    """
+
+    def __init__(self, coding: str) -> None:
+        self._coding = coding
+        self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB) if coding == "gzip" else None
+        self._head = b""
+
+    def decode(self, chunk: bytes, room: int) -> bytes:
+        """The content of a chunk, `room` bytes of it at most. Raises UpstreamUnreachable."""
+        if self._inflater is None:
+            self._head = chunk = self._head + chunk
+            if len(chunk) < _ZLIB_HEAD:
+                return b""
+            self._inflater = zlib.decompressobj(_choose_window(chunk))
+        content = bytearray()
+        try:
+            while chunk and len(content) < room:
+                if self._inflater.eof:
+                    if self._coding != "gzip" or chunk[0] != _GZIP_MAGIC:
+                        break  # Padding, or what nobody asked for.
+                    self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
+                content += self._inflater.decompress(chunk, room - len(content))
+                chunk = self._inflater.unused_data
+        except zlib.error as error:
+            raise UpstreamUnreachable(
+                f"the answer's {self._coding} coding is broken: {error}"
+            ) from error
+        return bytes(content)
+
+
+def _choose_window(begin: bytes) -> int:
+    """The `wbits` of a deflate coding, with the head of RFC 1950 section 2.2 or without it."""
+    has_head = begin[0] & 0x0F == 8 and int.from_bytes(begin[:_ZLIB_HEAD], "big") % 31 == 0
+    return _GZIP_OR_ZLIB if has_head or begin[0] == _GZIP_MAGIC else -zlib.MAX_WBITS
