@@ -11,7 +11,7 @@ from typing import Any
 
 from forge.addresses import find_locations
 from orchestrator.tasks.model import Reading
-from orchestrator.tasks.planning.lookup import takes_pages
+from orchestrator.tasks.planning.pages import takes_pages
 from orchestrator.tasks.reading.foreign import write_plainly
 from orchestrator.tasks.reading.parameters import list_parameters
 from orchestrator.tasks.reading.read import read_arguments
