@@ -84,7 +84,7 @@ def add_reading(
 ) -> TaskResult:
     """The result of a call whose arguments a model read out of the task: whoever asked in words is
     to see what became of them. `given` is how many of them whoever asked gave, `named` which id was
-    looked up by what name, `page` that a list may have more.
+    looked up by what name, `page` what has to be said of a list.
     """
     read = json.dumps(arguments, ensure_ascii=False)[:MAX_READ]
     notes = {name: note for name, note in (("named", named), ("page", page)) if note}

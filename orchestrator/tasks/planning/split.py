@@ -61,6 +61,12 @@ _AND_ITS = re.compile(
 _AND_ANOTHER = re.compile(
     _SHOWING + r"(?P<other>(?:the\s+)?(?P=noun)\s+#?\d[\w.-]{0,60})", re.IGNORECASE
 )
+_THING = r"(?:(?:the|all|our|my)\s+){0,2}(?:[^\W\d_]{2,40}s|people|staff)"
+_LISTED = re.compile(
+    r"(?P<order>(?:please\s+)?(?:show|list|get|give|fetch|find|display|read|view|see|print)"
+    rf"(?:\s+(?:me|us))?)\s+(?P<things>{_THING}(?:\s*,\s*{_THING}){{0,8}}\s*,?\s+and\s+{_THING})",
+    re.IGNORECASE,
+)
 _PURPOSE = re.compile(
     r"\s*(?:please\s+)?(?:manage|handle|administer|work\s+with|deal\s+with|look\s+after)\s+"
     r"[^:;,.!?\n]{1,80}?(?:\s*[:;.\n]\s*|\s[-\u2013\u2014]\s|,\s*(?:(?:and|then)\s+)?|\s+(?:and|then)\s+)"
@@ -89,8 +95,8 @@ def split_task(task: str) -> tuple[str, ...]:
 
 
 def spell_out(task: str) -> tuple[str, ...]:
-    """The steps of an order to show two things, of which it says the second by the first: `show
-    ticket 3 and its comments`, `show order 15 and order 16`. Any other task is one step.
+    """The steps of an order to show several things: `show ticket 3 and its comments`, `show order
+    15 and order 16`, `list the boats and the orders`. Any other task is one step.
     """
     words = task.strip(" .!?\n")
     if len(words) > MAX_SPELLED:
@@ -100,6 +106,9 @@ def spell_out(task: str) -> tuple[str, ...]:
         return f"{order} {thing}", f"{order} the {found['part']} of {thing}"
     if found := _AND_ANOTHER.fullmatch(words):
         return f"{found['order']} {found['thing']}", f"{found['order']} {found['other']}"
+    if found := _LISTED.fullmatch(words):
+        things = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", found["things"], flags=re.IGNORECASE)
+        return tuple(f"{found['order']} {thing}" for thing in things)
     return (task,)
 
 

@@ -28,6 +28,7 @@ RULES = (
     named.read_set,
     named.read_named,
     named.read_explicit,
+    bounds.read_named_bounds,
     named.read_counts,
     bounds.read_bounds,
     loose.read_behind_colon,

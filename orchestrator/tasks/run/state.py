@@ -28,7 +28,7 @@ class StepState(TypedDict, total=False):
     confirmation showed the call. `failed_tool` was tried for it before. `looks_up`: an id that the
     task says by a name may be looked up unasked; `found_by` is the step that finds it, `finds` the
     one that a lookup is for, `named` says what was looked up. `repeats`: its arguments
-    are those of an earlier call. `page` says that what it answered may be the first page only.
+    are those of an earlier call. `page` is what has to be said of a list that it answered.
     `told`: an earlier run told its answer. `end` is how it ended.
     """
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.tasks.planning.pages import describe_page
+from orchestrator.tasks.planning.pages import describe_page, describe_unapplied
 from sandbox.bundle.model import ToolDefinition
 
 WHOLE = {"type": "integer"}
@@ -40,3 +40,37 @@ def test_a_full_page_of_a_list_may_have_more_behind_it(
     takes: ToolDefinition, arguments: dict[str, Any], answer: Any, told: str
 ) -> None:
     assert describe_page(takes, arguments, answer) == told
+
+
+ROW = {"type": "object", "properties": {
+    "in_stock": {"type": ["boolean", "null"]},
+    "state": {"anyOf": [{"type": "string", "enum": ["open", "in_progress"]}, {"type": "null"}]},
+}}  # fmt: skip
+
+
+def listing(body: Any, name: str = "list_boats") -> ToolDefinition:
+    answers = {"type": "object", "properties": {"body": body}, "$defs": {"Row": ROW}}
+    return ToolDefinition(name, "GET /boats.", {}, answers, "read")
+
+
+ROWS = {"type": ["array", "null"], "items": {"$ref": "#/$defs/Row"}}
+
+
+@pytest.mark.parametrize(
+    ("task", "takes", "evidence", "told"),
+    [
+        ("list the boats in stock", listing(ROWS), {}, "'in stock'"),
+        ("list open boats", listing({"type": "object", "properties": {"b": ROWS}}), {}, "'open'"),
+        ("list boats in progress", listing(ROWS), {}, "'in progress'"),
+        ("list open boats", listing(ROWS), {"state": "open"}, ""),
+        ("list open boats", listing(ROWS, "list_open_boats"), {}, ""),
+        ("list the boats", listing(ROWS), {}, ""),
+        ("open boat 3", listing(ROW), {}, ""),
+    ],
+)
+def test_a_state_of_the_rows_that_no_argument_took_is_told(
+    task: str, takes: ToolDefinition, evidence: dict[str, str], told: str
+) -> None:
+    assert describe_unapplied(task, takes, evidence) == (
+        f"It is not narrowed by {told}, for which it has no argument." if told else ""
+    )

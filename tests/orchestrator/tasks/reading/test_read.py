@@ -295,6 +295,8 @@ SAID = [
     ("list boats at most 20000", SHOP, {"max_price": 20000}, ("max_price",)),
     ("list at most 20 boats", SHOP, {"limit": 20}, ()),
     ("users between 20 and 30", USERS, {"min_age": 20, "max_age": 30}, ("min_age", "max_age")),
+    ("list boats with length over 8", SHOP, {}, ()),
+    ("list boats that cost at most 90", SHOP, {"max_price": 90}, ()),
     ("users older than 20", USERS, {"min_age": 20}, ()),
     ("list boats due before the party", SHOP, {}, ()),
     ("list boats sorted by price", SHOP, {"sort": "price"}, ()),
