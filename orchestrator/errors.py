@@ -352,6 +352,7 @@ class RepairFailed(OrchestratorError):
     """A repair changed nothing: the server is as it was."""
 
     def __init__(self, server: str, reason: str) -> None:
+        self.reason = reason
         super().__init__(f"{server} was not repaired: {reason}. See `toolwright show {server}`.")
 
 

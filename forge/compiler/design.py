@@ -218,7 +218,9 @@ def describe_operation(operation: Operation) -> str:
     """
     told = operation.description
     lead = operation.summary or extract_first_sentence(told, 200)
-    rest = told.removeprefix(lead).lstrip(" .")
+    # `Up` of a function `up` is no beginning of "Upload a picture".
+    repeated = told.startswith(lead) and not told[len(lead) : len(lead) + 1].isalnum()
+    rest = (told.removeprefix(lead) if repeated else told).lstrip(" .")
     lead = lead.rstrip(" .") + ". " if lead else ""
     mark = "Deprecated. " if operation.deprecated else ""
     kind = classify_document(operation.document)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -227,18 +228,18 @@ class RepairRunner:
         """
         if isinstance(error, GainsUndecided):
             return error
+        told = error.reason if isinstance(error, RepairFailed) else str(error).rstrip(".")
         if failing and failing.call.succeeded:
             # Its answers came: what differs is nobody's fault, and no reason to take it away.
-            return RepairFailed(entry.name, str(error))
+            return RepairFailed(entry.name, told)
         ladder = Escalation(self.store, self.now)
-        told = str(error)
         helps = cause.kind in ("bug", "drift") and isinstance(error, NoRemedy | RepairFailed)
         if helps and failing and failing.recording:
             report = await self._prove_failing(before, failing)
             job = await asyncio.to_thread(
                 ladder.queue_rewrite, before, cause, failing.call.id, report
             )
-            told = f"{told}. Job {job} waits for an author's code"
+            told = f"{told}. Job {job} waits for an author's code{_tell_forging(entry, cause)}"
         last = isinstance(error, NoRemedy) and not helps
         down = await asyncio.to_thread(ladder.archive_unrepaired, entry, before, cause, told, last)
         return RepairFailed(entry.name, f"{told}. {down}" if down else told)
@@ -293,3 +294,13 @@ def _widen_remedy(remedy: Remedy, failing: FailedCall) -> Remedy:
     except (NoRemedy, KeyError):
         return remedy
     return replace(wider, told=f"{remedy.told}; {wider.told}")
+
+
+def _tell_forging(entry: Entry, cause: Cause) -> str:
+    """What a person can do where the API is another one by its description, which no repair takes:
+    it would answer some calls otherwise.
+    """
+    if cause.repair != "recompile" or entry.created_by != "compiler":
+        return ""
+    command = f"toolwright forge {shlex.quote(entry.source)} --name {entry.name}"
+    return f"; `{command}` makes a version of the description as it is now"

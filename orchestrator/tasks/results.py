@@ -80,13 +80,15 @@ def add_reading(
     arguments: Mapping[str, Any],
     given: Given = "",
     named: str = "",
+    page: str = "",
 ) -> TaskResult:
     """The result of a call whose arguments a model read out of the task: whoever asked in words is
     to see what became of them. `given` is how many of them whoever asked gave, `named` which id was
-    looked up by what name.
+    looked up by what name, `page` what has to be said of a list.
     """
     read = json.dumps(arguments, ensure_ascii=False)[:MAX_READ]
-    told = {"tool": tool, "model": model, "arguments": read, **({"named": named} if named else {})}
+    notes = {name: note for name, note in (("named", named), ("page", page)) if note}
+    told = {"tool": tool, "model": model, "arguments": read, **notes}
     return {**result, "reading": {**told, "given": given} if given else told}
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.results.shape import cut_text
 from orchestrator.views.replies import (
     build_called_result,
     render_pending,
@@ -21,17 +22,24 @@ if TYPE_CHECKING:
     from sandbox.schemas.validator import SchemaViolation
 
 
+MAX_BESIDE, MAX_GIVEN = 4_000, 400
+"""Letters of what an earlier step answered, and of what it was called with."""
+
+
 def render_task_result(value: Mapping[str, Any], *, to_person: bool = False) -> Result:
     """What a task run came to, of what its job keeps (`orchestrator.tasks.results`), in words for
     a model, or for the person who reads them.
     """
-    bare = {name: part for name, part in value.items() if name not in ("reading", "given_up")}
+    noted = ("reading", "given_up", "beside")
+    bare = {name: part for name, part in value.items() if name not in noted}
     state = str(value.get("state"))
     told = _TOLD_TO_PERSONS.get(state) if to_person else None
     result = (told or _TASK_RESULTS.get(state, build_answer))(bare)
     if reading := value.get("reading"):
         note = _render_reading(reading, state)
         result["content"] = [build_text_block(note), *result.get("content", [])]
+    if value.get("beside"):
+        _add_beside(result, value)
     if lost := value.get("given_up"):
         note = f"{lost['tool']} failed ({lost['failure']}) after {lost['attempts']} attempts; "
         note += "" if to_person else "a person should look at it: "
@@ -40,13 +48,41 @@ def render_task_result(value: Mapping[str, Any], *, to_person: bool = False) -> 
     return result
 
 
+def _add_beside(result: Result, value: Mapping[str, Any]) -> None:
+    """Put what other steps answered before the answer of the last: each of them was asked for."""
+    steps = [step for step in value["steps"] if step["id"] in value["beside"]]
+    told = [build_text_block(f"{step['task']}: {_render_step(step)}") for step in steps]
+    result["content"] = [*told, *result.get("content", [])]
+    if value.get("state") in ("called", "answered") and not result.get("isError"):
+        ended = [step for step in value["steps"] if step not in steps and "result" in step][-1:]
+        result["structuredContent"] = {"answers": [_encode_step(step) for step in steps + ended]}
+
+
+def _encode_step(step: Mapping[str, Any]) -> dict[str, Any]:
+    came = step["result"] if "result" in step else step.get("summary", "")
+    content = came.get("structuredContent", came) if isinstance(came, Mapping) else came
+    body = content["body"] if isinstance(content, Mapping) and "body" in content else content
+    page = {"page": step["page"]} if step.get("page") else {}
+    return {"task": step["task"], "tool": step["tool"], "answer": body, **page}
+
+
+def _render_step(step: Mapping[str, Any]) -> str:
+    given = json.dumps(step["arguments"], ensure_ascii=False)
+    named = f" with {cut_text(given, MAX_GIVEN)}" if step["arguments"] else ""
+    answer = json.dumps(_encode_step(step)["answer"], ensure_ascii=False)
+    page = f" {step['page']}" if step.get("page") else ""
+    return f"{step['tool']}{named} answered {cut_text(answer, MAX_BESIDE)}{page}"
+
+
 def _render_reading(reading: Mapping[str, Any], state: str) -> str:
     """With what a tool was called, or would be: what waits or was refused was not called."""
     done = _CALLED.get(state, "was to be called")
+    page = f" {reading['page']}" if reading.get("page") else ""
     if reading["arguments"] == "{}":
-        return f"{reading['tool']} {done} without arguments."
+        return f"{reading['tool']} {done} without arguments.{page}"
     named = f" ({reading['named']})" if reading.get("named") else ""
-    return f"{reading['tool']} {done} with {_tell_reader(reading)}: {reading['arguments']}{named}"
+    told = f"{reading['tool']} {done} with {_tell_reader(reading)}: {reading['arguments']}{named}"
+    return f"{told}.{page}" if page else told
 
 
 _CALLED: Mapping[str, str] = {

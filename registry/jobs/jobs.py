@@ -23,6 +23,8 @@ from registry.needs import AnswerNeed, need_from_json, need_json
 MAX_EVENTS = 200
 MAX_UNENDED = 200
 """Jobs that are queued, run or wait for somebody at once."""
+ANSWER_SECONDS = 3_600.0
+"""How long a question is kept where its place is wanted for another job."""
 CANCEL = "Look at them with `toolwright jobs`, cancel some or let them end, then ask again."
 TEXT = 20_000
 RESULT = 1 << 20
@@ -35,12 +37,17 @@ class JobTable(Repository):
 
     def create(self, job: Job, process: str = "") -> Job:
         """Store a queued job, and with a process have that hold it at once, so that no other one
-        can. Returns it as stored. Raises Duplicate, TooManyWaiting.
+        can. Where as many are there as may, a run whose question nobody answered for an hour is
+        cancelled for it. Returns it as stored. Raises Duplicate, TooManyWaiting.
         """
         with self._database.write() as connection:
             unended = select(func.count()).where(tables.jobs.c.state.in_(("queued", *LIVE)))
             if connection.execute(unended).scalar_one() >= MAX_UNENDED:
-                raise TooManyWaiting("jobs", MAX_UNENDED, CANCEL)
+                # A client's model asks in other words instead of answering, and tells nobody.
+                stale = _find_unanswered(connection, job.created - ANSWER_SECONDS)
+                if stale is None:
+                    raise TooManyWaiting("jobs", MAX_UNENDED, CANCEL)
+                self._end_cancelled(connection, stale, "nobody answered its question", job.created)
             self._append_audit_row(connection, *queue_job(connection, job), job.created)
             return self._start_attempt(connection, job, process, job.created) if process else job
 
@@ -141,12 +148,14 @@ class JobTable(Repository):
             job = _load_job(connection, id)
             if job.state != "queued" and job.state not in LIVE:
                 return None
-            ended = _append_event(replace(job, state="cancelled", updated=now), now, "cancelled")
-            _save_row(connection, ended)
-            self._append_audit_row(
-                connection, "job.cancelled", id, {"by": clean_text(by, TEXT)}, now
-            )
-            return ended
+            return self._end_cancelled(connection, job, by, now)
+
+    def _end_cancelled(self, connection: Connection, job: Job, by: str, now: float) -> Job:
+        ended = _append_event(replace(job, state="cancelled", updated=now), now, "cancelled")
+        _save_row(connection, ended)
+        told = {"by": clean_text(by, TEXT)}
+        self._append_audit_row(connection, "job.cancelled", job.id, told, now)
+        return ended
 
     def resume(self, id: str, by: str, now: float) -> Job | None:
         """Queue a waiting job that belongs to no process. None where it is in another state.
@@ -303,6 +312,14 @@ def is_parked(job: Job) -> bool:
 def awaits_answer(job: Job) -> bool:
     """Whether a task run waits for an answer of whoever asked for it."""
     return is_parked(job) and isinstance(job.needs, AnswerNeed)
+
+
+def _find_unanswered(connection: Connection, before: float) -> Job | None:
+    """The run that has waited longest for an answer, of those that did since before a time."""
+    jobs = tables.jobs
+    waiting = (jobs.c.state == "waiting") & (jobs.c.kind == "do") & (jobs.c.updated < before)
+    rows = connection.execute(select(jobs).where(waiting).order_by(jobs.c.updated)).mappings()
+    return next(filter(awaits_answer, map(_parse_row, rows)), None)
 
 
 def parse_job(row: RowMapping) -> Job:

@@ -273,6 +273,38 @@ def test_a_path_that_moved_is_followed_where_the_description_says_so(play: Playe
     play(act)
 
 
+def test_a_renamed_parameter_is_told_with_the_command_that_takes_the_api_as_it_is(
+    play: Player,
+) -> None:
+    async def act(world: World) -> None:
+        def describe(path: str, name: str) -> Page:
+            asked = {"name": name, "in": "query", "schema": {"type": "string"}}
+            found = reading(THING, operationId="find_thing", parameters=[asked])
+            moved = reading(THING, operationId="get_thing")
+            return Page(described({path: moved, "/found": found}))
+
+        world.api.pages[DOCUMENT] = describe("/thing", "owner")
+        order = ForgeOrder(source=world.entry.source, name=world.entry.name)
+        await world.app.forge.forge_server(order, lambda step: None)
+        world.app.roster.forget_servers()
+        world.api.pages["/found?owner=Ada"] = page({"name": "oar"})
+        reply = await world.call("find_thing", owner="Ada")
+        assert isinstance(reply, Done)
+        assert reply.outcome.ok
+        await world.written(1)
+        del world.api.pages["/thing"]
+        world.api.pages["/v2/thing"] = page({"name": "oar"})
+        world.api.pages[DOCUMENT] = describe("/v2/thing", "holder")
+        await world.failing(2)
+        job = await world.repaired()
+        assert job.state == "failed"
+        assert job.message.count("was not repaired") == 1
+        assert "does not come out as it did" in job.message
+        assert f"`toolwright forge {world.entry.source} --name {world.entry.name}`" in job.message
+
+    play(act)
+
+
 def test_whoever_calls_is_told_of_a_drift_and_what_became_of_its_repair(play: Player) -> None:
     async def act(world: World) -> None:
         # The operation is gone and the description says nothing of it, so nothing mends it.

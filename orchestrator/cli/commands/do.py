@@ -27,6 +27,7 @@ from orchestrator.cli.terminal import (
     parse_arguments,
     pin_option,
     print_json,
+    print_note,
     print_text,
     report_errors,
     run_coroutine,
@@ -104,12 +105,26 @@ def _report_run(job: Job, as_json: bool) -> None:
         print_json(result or {"error": job.message})
     elif result and is_without_tool(job.result):
         print_text(NO_TOOL.format(shlex.quote(str(job.request.get("task", ""))[:200])), "red")
+    elif result and job.result.get("beside") and "answers" in result.get("structuredContent", {}):
+        _print_answers(result, len(job.result["beside"]), has_note="reading" in job.result)
     elif result:
         print_answer(result)
     else:
         print_text(job.message, "red")
     if result is None or result.get("isError"):
         raise SystemExit(FAILED)
+
+
+def _print_answers(result: Mapping[str, Any], count: int, *, has_note: bool) -> None:
+    """Print the answers of several steps, each under its words; the note is the last one's."""
+    answers = result["structuredContent"]["answers"]
+    for each in answers:
+        print_text(f"{each['task']}:", "bold")
+        print_answer({"content": [], "structuredContent": {"result": each["answer"]}})
+        if each is not answers[-1] and "page" in each:
+            print_note(each["page"])
+    if has_note:
+        print_note(result["content"][count]["text"])
 
 
 async def _run_task(

@@ -20,6 +20,7 @@ from orchestrator.tasks.planning.binding import (
     list_result_fields,
     to_singular,
 )
+from orchestrator.tasks.planning.pages import SMALL, find_most, find_page_size, takes_pages
 from orchestrator.tasks.reading.parameters import ToolParameter, list_parameters
 from orchestrator.tasks.reading.values import Value, ValueKind, scan_values
 from orchestrator.tasks.routing import words as w
@@ -27,7 +28,7 @@ from orchestrator.tasks.routing.naming import NEUTRAL, find_answer_schema, list_
 from registry.search.languages import strip_accents
 from registry.search.words import VERBS, split_words, stem_word
 from sandbox.bundle.model import ToolDefinition
-from sandbox.schemas.accepted import PAGES, get_place
+from sandbox.schemas.accepted import get_place
 from sandbox.schemas.validator import get_checker
 
 MAX_ROWS = 1_000
@@ -36,15 +37,12 @@ MAX_NAME = 200
 MAX_TOLD = 500
 """Of a tool's description."""
 MAX_MORE, FIELDS_MORE = 40, 2
-SMALL = 10
-"""A list of fewer rows is no page of a longer one, though its tool takes a page."""
 _NAMES = frozenset(
     {("name",), ("title",), ("label",), ("subject",), ("display", "name"), ("full", "name")}
 )
 _IDENTIFYING = frozenset("id uuid guid number no code key ref reference slug serial".split())
 _VERBS = w.READING_VERBS | w.WRITING_VERBS | w.MAKING | frozenset(" ".join(VERBS.values()).split())
 _SAYING_LITTLE = frozenset("all by id the a an of one detail details info".split())
-_PAGING = frozenset("page offset cursor skip limit start after top per".split())
 _NAMING: frozenset[ValueKind] = frozenset({"name", "quoted"})
 _ALSO_NAMING: frozenset[ValueKind] = _NAMING | {"domain", "email"}
 _HEADS = frozenset(
@@ -74,7 +72,8 @@ class Lookup:
     """A read of the same server whose rows may hold the id that `parameter`, by its dotted name,
     wants. `identity` and
     `names` are fields of a row; `is_paged` says that one call may give the first rows only, `most`
-    is the argument by which the tool follows pages, "" where it has none.
+    is the argument by which the tool follows pages, "" where it has none. A list of fewer rows than
+    `page_size` is whole.
     """
 
     parameter: str
@@ -84,6 +83,7 @@ class Lookup:
     names: tuple[ResultField, ...]
     is_paged: bool = False
     most: str = ""
+    page_size: int = SMALL
 
 
 @dataclass(frozen=True)
@@ -198,19 +198,9 @@ def _match_list(
     )
     if not names:
         return None
-    paged, most = takes_pages(tool), _find_most(tool)
-    return Lookup(wanted.name, wanted.schema, tool.name, identity, names, paged, most)
-
-
-def takes_pages(tool: ToolDefinition) -> bool:
-    """Whether one call of a list may give its first rows only."""
-    taken = list_parameters(tool.input_schema)
-    return bool(_find_most(tool)) or any(p.is_counting or _PAGING & {*p.words} for p in taken)
-
-
-def _find_most(tool: ToolDefinition) -> str:
-    properties = tool.input_schema.get("properties") or {}
-    return next((name for name, each in properties.items() if get_place(each)[0] == PAGES), "")
+    paged, most = takes_pages(tool), find_most(tool)
+    size = find_page_size(tool)
+    return Lookup(wanted.name, wanted.schema, tool.name, identity, names, paged, most, size)
 
 
 def find_said_name(
@@ -336,7 +326,7 @@ def find_rows(lookup: Lookup, said: str, answer: Any) -> Found:
             break
         if any(folded and _fold(name) == folded for name in called):
             matches.append(rows[-1])
-    is_page = lookup.is_paged and len(listed) >= SMALL
+    is_page = lookup.is_paged and len(listed) >= lookup.page_size
     return Found(tuple(matches), tuple(rows), not is_page and len(listed) <= MAX_ROWS)
 
 

@@ -10,6 +10,7 @@ from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.routing.sentences import MAX_TASK
 
 MAX_STEPS = 10
+MAX_SPELLED = 300
 # A run of spaces is tried at its beginning alone, so that a long one is not tried from each place.
 _JOINTS = re.compile(r";|\n+|(?:,|(?<!\s))\s+(?:and\s+)?then\s+", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
@@ -48,6 +49,24 @@ _ORDINAL = re.compile(
 _OF_EACH = re.compile(r"\b(?:of|for|in|from|to)\s+each(?:\s+of\s+them|\s+one)?\b", re.IGNORECASE)
 
 
+_SHOWING = (
+    r"(?P<order>(?:please\s+)?(?:show|list|get|give|fetch|find|display|read|view|see|print)"
+    r"(?:\s+(?:me|us))?)\s+(?P<thing>(?:the\s+)?(?P<noun>[^\W\d_][\w-]{0,40})\s+#?\d[\w.-]{0,60})"
+    r"\s*,?\s+(?:and|plus)\s+(?:also\s+)?"
+)
+_AND_ITS = re.compile(
+    _SHOWING + r"(?:all\s+)?(?:of\s+)?(?:its|his|her|their)\s+(?P<part>[^\W\d_][\w -]{0,40})",
+    re.IGNORECASE,
+)
+_AND_ANOTHER = re.compile(
+    _SHOWING + r"(?P<other>(?:the\s+)?(?P=noun)\s+#?\d[\w.-]{0,60})", re.IGNORECASE
+)
+_THING = r"(?:(?:the|all|our|my)\s+){0,2}(?:[^\W\d_]{2,40}s|people|staff)"
+_LISTED = re.compile(
+    r"(?P<order>(?:please\s+)?(?:show|list|get|give|fetch|find|display|read|view|see|print)"
+    rf"(?:\s+(?:me|us))?)\s+(?P<things>{_THING}(?:\s*,\s*{_THING}){{0,8}}\s*,?\s+and\s+{_THING})",
+    re.IGNORECASE,
+)
 _PURPOSE = re.compile(
     r"\s*(?:please\s+)?(?:manage|handle|administer|work\s+with|deal\s+with|look\s+after)\s+"
     r"[^:;,.!?\n]{1,80}?(?:\s*[:;.\n]\s*|\s[-\u2013\u2014]\s|,\s*(?:(?:and|then)\s+)?|\s+(?:and|then)\s+)"
@@ -75,6 +94,24 @@ def split_task(task: str) -> tuple[str, ...]:
     return steps or (task,)
 
 
+def spell_out(task: str) -> tuple[str, ...]:
+    """The steps of an order to show several things: `show ticket 3 and its comments`, `show order
+    15 and order 16`, `list the boats and the orders`. Any other task is one step.
+    """
+    words = task.strip(" .!?\n")
+    if len(words) > MAX_SPELLED:
+        return (task,)
+    if found := _AND_ITS.fullmatch(words):
+        order, thing = found["order"], found["thing"]
+        return f"{order} {thing}", f"{order} the {found['part']} of {thing}"
+    if found := _AND_ANOTHER.fullmatch(words):
+        return f"{found['order']} {found['thing']}", f"{found['order']} {found['other']}"
+    if found := _LISTED.fullmatch(words):
+        things = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", found["things"], flags=re.IGNORECASE)
+        return tuple(f"{found['order']} {thing}" for thing in things)
+    return (task,)
+
+
 def plan_task(task: str) -> Plan:
     """The plan of a task: one step, several in order, or several that pass values on.
 
@@ -88,7 +125,8 @@ def plan_task(task: str) -> Plan:
     intent = classify_task(task)
     if intent.kind == "creation":
         return Plan((Step("s1", task),), "forced" if intent.certain else "single")
-    parts = _split_passing(split_task(task))
+    parts = tuple(step for part in _split_passing(split_task(task)) for step in spell_out(part))
+    parts = parts[:MAX_STEPS]
     if len(parts) == 1:
         return Plan((Step("s1", parts[0] if task.strip() else task),), "single")
     steps = _chain_steps(parts, is_ordered=_is_ordered(task, parts))

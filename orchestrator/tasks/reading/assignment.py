@@ -26,8 +26,8 @@ class Assignment:
     """What a task says, the parameters that want values, and what went where.
 
     `done` are the pointers of parameters that have a value, `ambiguous` of those that several
-    values fit; `used` are the numbers of values that went somewhere; `things` are words for what
-    the tool is about.
+    values fit; `used` are the numbers of values that went somewhere; `unread` are words that stand
+    for a value and went nowhere; `things` are words for what the tool is about.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Assignment:
         self.done: set[tuple[str, ...]] = {p.pointer for p in parameters if p.pointer[0] in given}
         self.ambiguous: set[tuple[str, ...]] = set()
         self.doubtful: list[str] = []
+        self.unread: list[str] = []
         said = {*_list_texts(given)}
         self.used: set[int] = {
             at for at, value in enumerate(values) if str(value.value).lower() in said

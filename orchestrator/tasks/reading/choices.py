@@ -93,12 +93,22 @@ def find_choice(
     said: TaskWords, parameter: ToolParameter, *, many: bool = False
 ) -> tuple[Any, str] | None:
     """The one value of an enumeration that the task has words for, with those words; with `many`
-    all of them, as a list. A word that is a value itself stands for no other one.
+    all of them, as a list.
 
     A value of a parameter that decides what the call does counts only where it is quoted.
     """
     if parameter.is_choosing:
         return _find_quoted(said.task, parameter)
+    kept = list_choices(said, parameter)
+    if many and kept:
+        return [value for value, _ in kept], ", ".join(evidence for _, evidence in kept)
+    return kept[0] if len(kept) == 1 else None
+
+
+def list_choices(said: TaskWords, parameter: ToolParameter) -> list[tuple[Any, str]]:
+    """The values of an enumeration that the task has words for, with those words. A word that is a
+    value itself stands for no other one.
+    """
     own: dict[str, tuple[Any, str]] = {}
     others: dict[str, tuple[Any, str]] = {}
     for value in parameter.enum:
@@ -111,10 +121,28 @@ def find_choice(
             others[str(value)] = (value, evidence)
     taken = {evidence for _, evidence in own.values()}
     found = own | {name: each for name, each in others.items() if each[1] not in taken}
-    kept = _drop_shorter(found)
-    if many and kept:
-        return [value for value, _ in kept.values()], ", ".join(e for _, e in kept.values())
-    return next(iter(kept.values())) if len(kept) == 1 else None
+    return [
+        (value, evidence)
+        for value, evidence in _drop_shorter(found).values()
+        if not parameter.is_sorting or _sorts(said.task, str(value), evidence)
+    ]
+
+
+def _sorts(task: str, value: str, evidence: str) -> bool:
+    """Whether a task says an order by a word: `due` is a field, and orders nothing in `tickets due
+    before …`, but `newest` and `sorted by due` do.
+    """
+    words = {*split_words(value)}
+    directs = bool(words & _DIRECTIONS) or any(word.endswith("est") for word in words)
+    by = rf"\b(?:{_SORTED}|by\s+(?:the\s+)?{re.escape(evidence)}\b)"
+    return directs or re.search(by, task, re.IGNORECASE) is not None
+
+
+_DIRECTIONS = frozenset(
+    "asc desc ascending descending best hot latest new popular random recent recently relevance "
+    "top trending".split()
+)
+_SORTED = r"(?:sort|sorted|sorting|ordered|ordering|ranked|in\s+order\s+of|order\s+by)\b"
 
 
 def _find_quoted(task: str, parameter: ToolParameter) -> tuple[Any, str] | None:

@@ -13,8 +13,10 @@ from orchestrator.tasks.reading.choices import (
     find_state,
     find_truth,
     is_likely,
+    list_choices,
 )
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
+from orchestrator.tasks.reading.named import counts_several
 from orchestrator.tasks.reading.parameters import ToolParameter
 from orchestrator.tasks.reading.units import UNITS, Unit
 from orchestrator.tasks.reading.values import Value
@@ -54,6 +56,8 @@ def read_directions(state: Assignment) -> None:
         for parameter in state.list_open():
             if parameter.is_boolean or not _has_direction(parameter, names, state):
                 continue
+            if _is_wanted_elsewhere(parameter, state):
+                continue
             found = [
                 (at, value, fitted)
                 for at, value in state.list_free()
@@ -63,7 +67,18 @@ def read_directions(state: Assignment) -> None:
             ]
             if len(found) == 1:
                 ((at, value, fitted),) = found
-                state.assign(parameter, fitted, value.text, [at])
+                before = state.lower[: value.start].rstrip()
+                start = len(before) - len("between") if before.endswith("between") else value.start
+                state.assign(parameter, fitted, state.task[start : value.end], [at])
+
+
+def _is_wanted_elsewhere(parameter: ToolParameter, state: Assignment) -> bool:
+    """Whether another parameter of the kind needs the only value of it: in `move meeting 1 to
+    TIME` the time is its start, and not the end that may be left out.
+    """
+    needing = [p for p in state.list_open() if p.required and p.kind == parameter.kind]
+    values = [v for _, v in state.list_free() if is_confident(v, parameter)]
+    return bool(parameter.kind and needing and not parameter.required and len(values) == 1)
 
 
 def _has_direction(parameter: ToolParameter, names: Set[str], state: Assignment) -> bool:
@@ -130,12 +145,14 @@ def read_choices(state: Assignment) -> None:
     said = TaskWords(state.blank_used(state.lower), state.task)
     chosen: dict[tuple[str, ...], tuple[Any, str]] = {}
     for parameter in state.list_open():
-        inner = parameter.items if parameter.items is not None else parameter
-        if not inner.enum or parameter.items is not None:
+        if not parameter.enum or parameter.items is not None:
             continue
-        found = find_choice(said, inner)
+        found = find_choice(said, parameter)
         if found is not None:
             chosen[parameter.pointer] = found
+        elif not (parameter.is_choosing or parameter.required):
+            # `high and urgent tickets` are not the tickets of every priority.
+            state.unread += [evidence for _, evidence in list_choices(said, parameter)]
     told = [evidence.lower() for _, evidence in chosen.values()]
     for parameter in state.list_open():
         if parameter.pointer not in chosen:
@@ -147,6 +164,8 @@ def read_choices(state: Assignment) -> None:
                 state.doubtful.append(parameter.name)
         else:
             state.ambiguous.add(parameter.pointer)
+            if not parameter.required:
+                state.unread.append(evidence)
 
 
 def _find_texts(state: Assignment, evidence: str) -> list[int]:
@@ -292,6 +311,8 @@ def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) ->
     if behind is None:
         return False
     word = behind[1]
+    if counts_several(parameter, word):
+        return True
     known = word in STOP_WORDS | w.POLITE or word.rstrip("s") in {
         x.rstrip("s") for x in parameter.words
     }

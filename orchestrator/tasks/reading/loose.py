@@ -99,10 +99,13 @@ def _is_unused_span(state: Assignment, start: int, end: int) -> bool:
 
 
 def read_sole_name(state: Assignment) -> None:
-    """The one name of a task for the one parameter that is a name and that nothing else fills."""
+    """The one name of a task for the one parameter that is a name and that nothing else fills. What
+    is quoted beside it is the likelier name.
+    """
     wanted = [p for p in state.list_open() if p.kind == "name" and not p.enum]
     found = [(at, value) for at, value in state.list_free() if value.kind == "name"]
-    if len(wanted) != 1 or len(found) != 1 or wanted[0].is_choosing:
+    quoted = any(value.kind == "quoted" for _, value in state.list_free())
+    if len(wanted) != 1 or len(found) != 1 or wanted[0].is_choosing or quoted:
         return
     ((at, value),) = found
     fitted = fit_value(value, wanted[0], is_named=False)

@@ -10,6 +10,8 @@ from orchestrator.tasks.reading.assignment import LINK, Assignment
 from orchestrator.tasks.reading.choices import TaskWords, find_choice
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
 from orchestrator.tasks.reading.parameters import ToolParameter
+from orchestrator.tasks.reading.values import Value
+from sandbox.schemas.accepted import get_place
 
 _EXPLICIT = re.compile(
     r"\s*(?:=|:)\s*(?P<a>[\w.@+-]{1,100})|\s+(?:named|called)\s+(?P<b>[\w.@+-]{1,100})"
@@ -70,10 +72,59 @@ def _find_named(state: Assignment, parameter: ToolParameter) -> Iterator[tuple[i
             fitted = state.fit_free(at, parameter)
             if at is not None and fitted is not NOTHING:
                 yield size, at, fitted, state.task[found.start() : state.values[at].end]
-            before = state.find_value_before(found.start())
-            fitted = state.fit_free(before, parameter) if parameter.is_numeric else NOTHING
+            counts = not parameter.is_numeric or counts_several(parameter, found.group())
+            before = None if counts else state.find_value_before(found.start())
+            fitted = state.fit_free(before, parameter)
             if before is not None and fitted is not NOTHING:
                 yield size, before, fitted, state.task[state.values[before].start : found.end()]
+
+
+def counts_several(parameter: ToolParameter, said: str) -> bool:
+    """Whether a number before this word says how many: `2 boats` is not the boat 2."""
+    names_one = parameter.is_identifying or get_place(parameter.schema)[0] == "path"
+    return names_one and said.endswith("s") and not parameter.words[-1].endswith("s")
+
+
+def read_titled(state: Assignment) -> None:
+    """`titled "Broken sink"`, `called Broken sink`: the title, up to where the clause ends. Without
+    quotation marks only what a call needs is read so, and may have ended elsewhere.
+    """
+    wanted = [
+        p
+        for p in state.list_open()
+        if p.words[-1:] and p.words[-1] in _TITLES and "string" in p.types
+        if not (p.enum or p.is_choosing)
+    ]
+    wanted = [p for p in wanted if p.required] or wanted
+    found = [*_TITLED.finditer(state.task)]
+    if not len(wanted) == len(found) == 1:
+        return
+    ((parameter,), (said,)) = wanted, found
+    behind = [(at, v) for at, v in state.list_free() if v.start == said.end()]
+    for at, value in behind:
+        if value.kind in ("quoted", "domain", "email", "url", "uuid", "code", "path"):
+            evidence = state.task[said.start() : value.end]
+            state.assign(parameter, value.value, evidence, [at])
+            return
+    plain = _TITLE.match(state.task, said.end())
+    if parameter.required and plain is not None:
+        covered = state.list_covered(*plain.span("title"))
+        evidence = state.task[said.start() : plain.end()]
+        state.assign(parameter, plain["title"], evidence, covered)
+        state.doubtful.append(parameter.name)
+
+
+_TITLES = frozenset("title name subject summary".split())
+_TITLED = re.compile(
+    r"\b(?:(?:en)?titled|called|named|with\s+(?:the\s+)?(?:title|name|subject|summary))\s+"
+    r"(?=[^\W_]|[\"\u201c'`\u00ab\u201e])",
+    re.IGNORECASE,
+)
+_TITLE = re.compile(
+    r"(?P<title>[^\W_][^;\n\"]{0,200}?)"
+    r"(?=\s*(?:\Z|[,:.!?](?:\s|\Z)|[;\n\"])|\s+(?:for|with|and|in|on|to|at|by|from|due|assigned|as)\b)",
+    re.IGNORECASE,
+)
 
 
 def read_explicit(state: Assignment) -> None:
@@ -124,10 +175,64 @@ def read_counts(state: Assignment) -> None:
         if len(counting) != 1 or value.kind != "number" or value.unit or value.currency:
             continue
         before = _COUNTED.search(state.task[max(0, value.start - 20) : value.start])
-        if before or _RESULTS.match(state.task[value.end : value.end + 60]):
+        behind = _RESULTS.match(state.task[value.end : value.end + 60])
+        if before or behind or _is_asked_for(state, value):
             fitted = fit_value(value, counting[0], is_named=True)
+            most = counting[0].schema.get("maximum")
+            if isinstance(most, int | float) and value.value > most:
+                # `boats at most 20000` limits their price, where no page has as many.
+                continue
             if fitted is not NOTHING and counting[0].pointer not in state.done:
                 state.assign(counting[0], fitted, value.text, [at])
+
+
+def _is_asked_for(state: Assignment, value: Value) -> bool:
+    """Whether a number says how many of a tool's things are wanted: `list 2 boats`."""
+    behind = _THINGS.match(state.lower, value.end)
+    asked = _ASKED.fullmatch(state.lower, 0, value.start) is not None
+    return asked and behind is not None and behind["things"] in state.things
+
+
+_ASKED = re.compile(
+    r"\s*(?:please\s+)?(?:list|show|get|give|fetch|find|display|print)\s+(?:(?:me|us)\s+)?"
+)
+_THINGS = re.compile(r"\s+(?:\w+\s+)?(?P<things>[^\W\d_]{2,40}s)\b")
+
+
+def read_set(state: Assignment) -> None:
+    """`change the title of ticket 3 to Slow search`: what the field that is changed becomes."""
+    said = _SET.fullmatch(state.task)
+    if said is None:
+        return
+    start, end = said.span("value")
+    named = [
+        p
+        for p in state.list_open()
+        if not (p.items or p.is_choosing)
+        for label, _ in list_labels(p)
+        if re.fullmatch(rf"{label}(?:\s+(?:date|field|value))?", said["field"], re.IGNORECASE)
+    ]
+    if len(named) != 1:
+        return
+    (parameter,) = named
+    text = said["value"]
+    exact = [(at, v) for at, v in state.list_free() if (v.start, v.end) == (start, end)]
+    if exact:
+        fitted = fit_value(exact[0][1], parameter, is_named=True)
+        if fitted is not NOTHING:
+            state.assign(parameter, fitted, text, [exact[0][0]])
+    elif "string" in parameter.types and not parameter.enum and parameter.kind in _PLAIN:
+        state.assign(parameter, text, text, state.list_covered(start, end))
+        state.doubtful.append(parameter.name)
+
+
+_PLAIN = frozenset({"", "name", "text", "place", "person"})
+_SET = re.compile(
+    r"\s*(?:please\s+)?(?:set|change|update|edit|modify)\s+(?:the\s+)?"
+    r"(?P<field>[^\W\d_][\w -]{0,40}?)\s+(?:of|for|on|in)\s+[^\n]{1,200}?\s+(?:to|into|as)\s+"
+    r"(?P<value>\S(?:[^\n]{0,2000}\S)?)\s*",
+    re.IGNORECASE,
+)
 
 
 def read_lists(state: Assignment) -> None:

@@ -28,7 +28,7 @@ _PLACES = frozenset(
 )
 _PEOPLE = frozenset(
     "person author owner skipper captain customer client employee artist guest contact boat ship "
-    "vessel player".split()
+    "vessel player assignee attendee participant attendees participants assignees".split()
 )
 _TEXTS = frozenset("query q search term terms keyword keywords text phrase".split())
 _IDENTIFYING = frozenset("id number no code key ref reference slug uuid serial sku".split())
@@ -36,6 +36,8 @@ _COUNTING = frozenset("limit count top n take rows".split())
 _COUNTING_PAIRS = frozenset(
     {("max",), ("first",), ("max", "results"), ("max", "items"), ("per", "page"), ("page", "size")}
 )
+_SORTING = frozenset("sort sorting sorted order ordering orderby sortby".split())
+_SORTED_BY = frozenset("by direction dir key field column".split())
 _FORMATS: Mapping[str, str] = {
     "date": "date",
     "date-time": "datetime",
@@ -107,6 +109,11 @@ class ToolParameter:
         """Whether it says how many results are wanted."""
         counts = self.words[-1:] and self.words[-1] in _COUNTING
         return self.is_numeric and bool(counts or self.words in _COUNTING_PAIRS)
+
+    @property
+    def is_sorting(self) -> bool:
+        """Whether it says in which order the results are wanted."""
+        return bool(_SORTING & {*self.words}) and {*self.words} <= _SORTING | _SORTED_BY
 
     @property
     def is_identifying(self) -> bool:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.tasks.model import Reading
-from orchestrator.tasks.reading import kinds, loose, named
+from orchestrator.tasks.reading import bounds, kinds, loose, named
 from orchestrator.tasks.reading.assignment import Assignment
 from orchestrator.tasks.reading.filling import fill_in
 from orchestrator.tasks.reading.parameters import list_parameters, resolve_schema
@@ -24,9 +24,13 @@ from sandbox.schemas.validator import get_checker
 MAX_TASK = 4_000
 MAX_UNUSED = 20
 RULES = (
+    named.read_titled,
+    named.read_set,
     named.read_named,
     named.read_explicit,
+    bounds.read_named_bounds,
     named.read_counts,
+    bounds.read_bounds,
     loose.read_behind_colon,
     kinds.read_coordinates,
     kinds.read_conversion,
@@ -124,3 +128,5 @@ def _list_unused(state: Assignment, about: str) -> Iterator[str]:
         if value.kind == "name" and {*split_words(value.text)} <= known:
             continue
         yield value.text
+    read = {*split_words(" ".join(state.evidence.values()))}
+    yield from (word for word in dict.fromkeys(state.unread) if not {*split_words(word)} <= read)

@@ -108,7 +108,7 @@ _RANGE = re.compile(
 _UNIT = r"(?:°\s?[CcFf]|%|[A-Za-z]{1,12}(?:/[a-z]{1,2})?)"
 _NUMBER = re.compile(
     r"(?<![\w.,:/])(?<!\w-)(?P<sign>[€£$]\s?)?(?P<number>[+-]?(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,30})(?:\.\d{1,15})?)"
-    rf"(?:(?P<tight>{_UNIT})(?![\w-])|\s(?P<loose>{_UNIT})(?![\w-])|(?P<euro>\s?[€£$])|(?![\w:/-]|[.,]\d))"
+    rf"(?:(?P<tight>{_UNIT})(?![\w-])|\s(?P<loose>{_UNIT})(?![\w-])|(?P<euro>\s?[€£$])|(?![\w/-]|:\S|[.,]\d))"
 )
 _CODE = re.compile(
     r"(?<![\w-])(?:#\d{1,18}|(?=[A-Za-z0-9_-]{0,39}\d)(?=[A-Za-z0-9_-]{0,39}[A-Za-z])"

@@ -46,6 +46,12 @@ _ASSISTANT = frozenset("you you've you're you'll you'd".split())
 _GIVING = frozenset("tell show give get find fetch read print bring".split())
 """Verbs of which somebody is given the answer: `show me …`."""
 _EMPTY = frozenset(", how up on going else new now then next again more so here there".split())
+_OPINIONS = frozenset(
+    "advice alternatives chances clues comments concerns hints ideas news objections opinions "
+    "options plans questions reasons recommendations suggestions thoughts tips volunteers wishes "
+    "you your".split()
+)
+"""What is asked for by `any …?` of who is asked."""
 _PLEASE = frozenset({"please", "pls", "plz"})
 _SPAN = 8
 """Words in which a question's verb, or the thing that is to be made, has to come."""
@@ -240,6 +246,10 @@ def _classify_wh_question(said: Sentence) -> TaskIntent:
     if first == "which" and second in ("is", "was", "means", "reminds", "makes", "made", "brings"):
         if third == "why" or not said.is_question:
             return TaskIntent("remark", "statement")
+    counted = first == "how" and second in ("many", "much") and third not in _EMPTY | {""}
+    if counted and not ((w.FINITE | w.SUBJECTS) & {*words[2:]}):
+        # `how many open orders` leaves out "are there".
+        return TaskIntent("command", "question", False, "read")
     clause = first != "how" and second in w.SUBJECTS and not said.is_question
     if clause or not _asks_with_verb(said, start):
         return TaskIntent("remark", "statement")
@@ -365,6 +375,9 @@ def _classify_permission(said: Sentence) -> TaskIntent:
 def _classify_marked_question(said: Sentence) -> TaskIntent:
     """What is a question by its mark alone: `free berths in Bergen?`, `delete the zone?`"""
     if said.get_word(0) in w.PRONOUNS or said.get_word(0) in ("any", "anyone"):
+        things = [word for word in said.words[1:] if _ends_in_plural((word,))]
+        if said.get_word(0) == "any" and things and not _OPINIONS & {*said.words}:
+            return TaskIntent("command", "terse", False, "read")
         return TaskIntent("advice", "opinion", False)
     verb = said.get_word(0)
     access: Access | None = "write" if verb in w.WRITING_VERBS else "read"
@@ -491,9 +504,12 @@ def _is_exact(words: tuple[str, ...]) -> bool:
 
 
 def _include_other_verbs(found: TaskIntent, rest: tuple[str, ...]) -> TaskIntent:
-    """`list the zones and delete them` writes."""
-    for before, word in pairwise(rest):
-        if before in ("and", ",", "or", "then") and word in w.WRITING_VERBS:
+    """`list the zones and delete them` writes; `show order 15 and order 16` has said before what
+    an order is.
+    """
+    for at, (before, word) in enumerate(pairwise(rest)):
+        joined = before in ("and", ",", "or", "then") and word in w.WRITING_VERBS
+        if joined and not {word, f"{word}s"} & {*rest[:at]}:
             return replace(found, access="write")
     return found
 

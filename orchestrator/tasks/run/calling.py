@@ -17,6 +17,7 @@ from orchestrator.calls import Call, Done, Pending, Reply
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.approved_writes import derive_approval_id
 from orchestrator.results.references import merge_sources
+from orchestrator.tasks.planning.pages import describe_page, describe_unapplied
 from orchestrator.tasks.results import add_escalation, build_call_result
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.outcome import explain_arguments, is_answered_by_person
@@ -30,6 +31,7 @@ from orchestrator.tasks.run.state import (
     get_server,
 )
 from orchestrator.tasks.run.taking import parse_sources
+from orchestrator.tasks.run.task_words import plain_words
 from registry.errors import RowNotFound
 from registry.models import Invocation
 from sandbox.session.interface import Failure
@@ -102,9 +104,23 @@ class Calling:
             "failure": failure,
             "status": status,
             "call": reply.get("call", ""),
+            "page": "" if failure or step.get("each") else self._describe_list(step, call, reply),
             "trust": reply.get("trust", ""),
             "milliseconds": round((time.monotonic() - begun) * 1000, 1),
         }
+
+    def _describe_list(self, step: StepState, call: Call, reply: Mapping[str, Any]) -> str:
+        """What is to be said of a list that was read, "" of anything else."""
+        try:
+            tool = self.context.parts.roster.find_tool(call.server, call.tool)
+        except UnknownTool:
+            return ""
+        if tool.access != "read" or reply.get("state") != "called":
+            return ""
+        page = describe_page(tool, call.arguments, extract_value(reply["result"]))
+        words = plain_words(step["task"], tool, call.server)
+        unapplied = describe_unapplied(words, tool, step.get("evidence") or {})
+        return " ".join(filter(None, (page, unapplied)))
 
     async def _call_once(
         self, call: Call, identity: str, limit: asyncio.Semaphore

@@ -220,7 +220,12 @@ async def settle_step(context: RunContext, state: RunState) -> RunState:
             "failure": None,
         }
         changes: dict[str, Any] = {"end": "done", "reply": reply, "call": approval.invocation}
-        return {"steps": change_step(state, held["id"], **changes)}
+        steps = change_step(state, held["id"], **changes)
+        # What reads before it answered was told beside it, and its own answer with the decision.
+        ended = [name for name, step in steps.items() if step.get("end") == "done"]
+        for name in ended:
+            steps = change_step({**state, "steps": steps}, name, told=True)
+        return {"steps": steps}
     reason = f"approval {approval.id} is {approval.state}; what was to follow it was not done"
     refused = {"state": "refused", "tool": held["tool"], "reason": reason}
     return {

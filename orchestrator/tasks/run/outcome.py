@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.tasks.planning.references import find_references
 from orchestrator.tasks.results import MAX_READ, Given, TaskResult, add_reading
 from orchestrator.tasks.run.flow import holds_reference
 from orchestrator.tasks.run.state import RunState, StepState
@@ -22,7 +23,9 @@ PERSONS = frozenset({"terminal", "page"})
 
 
 def build_outcome(state: RunState, next_run: str = "") -> TaskResult:
-    """What a run ends with: the answer of its last step, or of the one that ended it."""
+    """What a run ends with: the answer of its last step, or of the one that ended it. `beside` are
+    other steps whose answers were asked for.
+    """
     last = _find_telling(state)
     reply = last.get("reply") or {}
     value: TaskResult = {
@@ -40,12 +43,30 @@ def build_outcome(state: RunState, next_run: str = "") -> TaskResult:
         value["left"] = left
     if next_run:
         value["next"] = next_run
+    if beside := _list_beside(state, last):
+        value["beside"] = beside
     if last.get("read_by") and last.get("tool"):
         told = last.get("resolved") or {}
         given = _count_given(last, told)
-        named = last.get("named", "")
-        value = add_reading(value, last["tool"], find_reader(last), told, given, named)
+        more = (last.get("named", ""), last.get("page", ""))
+        value = add_reading(value, last["tool"], find_reader(last), told, given, *more)
     return value
+
+
+def _list_beside(state: RunState, last: StepState) -> list[str]:
+    """The steps of this run whose answers are of use by themselves: no other step goes on with
+    them.
+    """
+    steps = list(state["steps"].values())
+    used = {each.step for step in steps for each in find_references(step.get("arguments") or {})}
+    return [
+        step["id"]
+        for step in steps
+        if step.get("end") == "done"
+        and step["id"] not in {*used, last["id"]}
+        and not (step.get("finds") or step.get("told"))
+        and (step.get("reply") or {}).get("result") is not None
+    ]
 
 
 def find_reader(step: StepState) -> str:
@@ -130,6 +151,8 @@ def _describe_step(step: StepState) -> dict[str, Any]:
     }
     if holds_reference(step.get("arguments")):
         told["planned"] = step["arguments"]
+    if step.get("page"):
+        told["page"] = step["page"]
     if step.get("finds"):
         told["finds"] = step["finds"]
     if result is None:

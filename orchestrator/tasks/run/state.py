@@ -28,7 +28,8 @@ class StepState(TypedDict, total=False):
     confirmation showed the call. `failed_tool` was tried for it before. `looks_up`: an id that the
     task says by a name may be looked up unasked; `found_by` is the step that finds it, `finds` the
     one that a lookup is for, `named` says what was looked up. `repeats`: its arguments
-    are those of an earlier call. `end` is how it ended.
+    are those of an earlier call. `page` is what has to be said of a list that it answered.
+    `told`: an earlier run told its answer. `end` is how it ended.
     """
 
     id: str
@@ -55,6 +56,8 @@ class StepState(TypedDict, total=False):
     found_by: str
     finds: str
     named: str
+    page: str
+    told: bool
     repeats: bool
     read_by: str
     why: str

@@ -18,13 +18,14 @@ from orchestrator.tasks.routing.decision import Candidate, Reason, RoutingDecisi
 from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
 from orchestrator.tasks.routing.naming import Naming, list_identifiers, name_words, strip_values
+from orchestrator.tasks.routing.words import WRITING_VERBS
 from orchestrator.tasks.run.lookups import find_named_lookup, read_by_name
 from orchestrator.tasks.run.state import get_server
 from orchestrator.tasks.run.task_words import plain_words, read_words, strip_addresses
 from orchestrator.tasks.suggestions import Routed, Suggestion
 from registry.errors import RegistryError
 from registry.models import CALLABLE, Entry, Route, ToolMatch
-from registry.search.words import parse_query, split_words
+from registry.search.words import parse_query, split_words, stem_word
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.model import Bundle, ToolDefinition
@@ -85,7 +86,7 @@ def decide_step(
     found = prefer_fitting(found, readings, {key for key, each in names.items() if each.is_many})
     route = replace(routed.route, matches=tuple(each.match for each in found))
     first = found[0] if found else None
-    reading, candidate = Reading(), None
+    reading, candidate, said = Reading(), None, words
     if first is not None:
         tool = parts.roster.find_tool(first.match.entry, first.match.tool)
         reading, naming = readings[_get_key(first)], names[_get_key(first)]
@@ -105,7 +106,7 @@ def decide_step(
         decision = RoutingDecision("confirm" if clear else "choose", decision.reasons)
     named = decision.kind in ("act", "confirm") and first is not None
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
-    if decision.kind == "confirm" and may_be_write(decision, intent, found, name):
+    if decision.kind == "confirm" and may_be_write(said, intent, found, name):
         decision, name, named = RoutingDecision("choose", decision.reasons), "", False
     looks_up = named and {*decision.reasons} <= _WRITING
     shown = tuple(each.to_json() for each in order_shown(found, intent))
@@ -141,14 +142,15 @@ def _orders_write(intent: TaskIntent) -> bool:
     return intent.kind == "command" and intent.certain and intent.access == "write"
 
 
-def may_be_write(
-    decision: RoutingDecision, intent: TaskIntent, found: Sequence[Suggestion], tool: str
-) -> bool:
-    """Whether a read would be proposed for words that plainly order a write, some of which it is
-    not named by (`close ticket 12` for `get_ticket`), though its server has tools that write.
+def may_be_write(task: str, intent: TaskIntent, found: Sequence[Suggestion], tool: str) -> bool:
+    """Whether a read would be proposed for words that plainly order a write, by a verb that is none
+    of its name (`close ticket 12` for `get_ticket`), though its server has tools that write.
     """
     chosen = next((e for e in found if f"{e.match.entry}.{e.match.tool}" == tool), None)
-    if chosen is None or chosen.access != "read" or "unnamed_words" not in decision.reasons:
+    if chosen is None or chosen.access != "read":
+        return False
+    ordered = {stem_word(word) for word in split_words(task) if word in WRITING_VERBS}
+    if ordered & {stem_word(word) for word in split_words(chosen.match.tool)}:
         return False
     return _orders_write(intent) and any(
         each.access != "read" and each.entry.name == chosen.entry.name for each in found

@@ -11,7 +11,7 @@ from typing import Any
 
 from forge.addresses import find_locations
 from orchestrator.tasks.model import Reading
-from orchestrator.tasks.planning.lookup import takes_pages
+from orchestrator.tasks.planning.pages import takes_pages
 from orchestrator.tasks.reading.foreign import write_plainly
 from orchestrator.tasks.reading.parameters import list_parameters
 from orchestrator.tasks.reading.read import read_arguments
@@ -43,7 +43,8 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
         # Of a page's rows nobody can tell how many there are.
         reading = replace(reading, unused=(*reading.unused, "how many"))
     reading = _doubt_numbers(words, _doubt_written(task, reading, tool), tool, about)
-    return _note_unread(words, tool, reading, about)
+    reading = _note_unread(words, tool, reading, about)
+    return _note_negations(task, _note_owner(words, tool, reading))
 
 
 def _doubt_numbers(task: str, reading: Reading, tool: ToolDefinition, about: str) -> Reading:
@@ -148,6 +149,38 @@ def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) 
     )
     unread = [word for word in said if stem_word(word) not in known and word.isalnum()]
     return replace(reading, unused=tuple(unread[:5]))
+
+
+def _note_negations(task: str, reading: Reading) -> Reading:
+    """The reading with the words told that turn what was read into its opposite: `customers not in
+    London` are none of those in London.
+    """
+    read = {word for each in reading.evidence.values() for word in split_words(each)}
+    negating = _NEGATING if is_english(task) else _NEGATING | _NEGATING_ELSEWHERE
+    plain = _QUOTED.sub(" ", task)
+    told = [word for word in split_words(plain) if word in negating and word not in read]
+    return replace(reading, unused=tuple(dict.fromkeys((*reading.unused, *told))))
+
+
+_NEGATING = frozenset("not except excluding without neither nor never".split())
+_NEGATING_ELSEWHERE = frozenset(
+    "nicht kein keine keinen ohne außer ausser no sin excepto salvo menos pas sans sauf".split()
+)
+_QUOTED = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|“[^”\n]*”|«[^»\n]*»|`[^`\n]*`")
+
+
+def _note_owner(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
+    """The reading with `my` told where the tool takes a person whom it may mean."""
+    people = [p for p in list_parameters(tool.input_schema) if _OWNERS & {*p.words}]
+    mine = [word for word in split_words(task) if word in ("my", "mine")]
+    if tool.access != "read" or not mine or any(p.name in reading.origins for p in people):
+        return reading
+    return replace(reading, unused=(*reading.unused, mine[0])) if people else reading
+
+
+_OWNERS = frozenset(
+    "assignee attendee author creator member owner participant reporter user".split()
+)
 
 
 _VERBS = frozenset(" ".join(VERBS.values()).split()) | STOP_WORDS | WEAK_WORDS

@@ -312,6 +312,13 @@ def test_without_a_summary_the_first_sentence_stands_in() -> None:
     assert made.description == "Shows the pets. GET /a. All of them."
 
 
+def test_a_summary_that_is_the_beginning_of_a_word_takes_nothing_from_the_description() -> None:
+    made = tool("/a: {post: {summary: Up, description: Upload a picture.}}").definition
+    assert made.description == "Up. POST /a. Upload a picture."
+    same = tool("/a: {post: {summary: Add it, description: Add it. It stays.}}").definition
+    assert same.description == "Add it. POST /a. It stays."
+
+
 def test_requests_permissions_and_credentials_are_what_the_operations_use() -> None:
     rest = """
     components:

@@ -204,3 +204,17 @@ def test_the_example_for_an_object_that_is_missing_is_one() -> None:
 def test_the_example_of_an_answer_names_no_address_that_might_be_taken_for_one() -> None:
     told = encode_question(build_source("s1", 0, "what is the weather?"), "0" * 16)
     assert told["answer_with"]["answer"]["source"] == "…"
+
+
+def test_an_answer_that_may_be_the_first_page_says_so_beside_what_was_called() -> None:
+    value = {"state": "answered", "result": {"content": []}, **CALLED}
+    read = {"tool": "shop.list_boats", "model": "rules", "page": "There may be more than these 3."}
+    notes = [
+        render_task_result({**value, "reading": {**read, "arguments": told}})["content"][0]["text"]
+        for told in ("{}", '{"kind": "sail"}')
+    ]
+    assert notes == [
+        "shop.list_boats was called without arguments. There may be more than these 3.",
+        'shop.list_boats was called with what rules read out of the task: {"kind": "sail"}. '
+        "There may be more than these 3.",
+    ]

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.tasks.model import Reading
-from orchestrator.tasks.routing.decision import RoutingDecision
 from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.run.step_decision import (
     may_be_write,
@@ -55,14 +54,14 @@ def test_who_orders_a_write_is_offered_the_writes_of_the_firsts_server_first() -
 
 
 def test_an_order_to_write_is_no_read_that_it_does_not_name_where_the_server_writes() -> None:
-    unnamed = RoutingDecision("confirm", ("below_act", "unnamed_words"))
-    ordered, asked = classify_task("close room 12"), classify_task("show room 12")
-    assert may_be_write(unnamed, ordered, [ROOM, HEAT], "house.get_room")
-    assert not may_be_write(unnamed, asked, [ROOM, HEAT], "house.get_room")
-    assert not may_be_write(unnamed, ordered, [ROOM, ROOMS], "house.get_room")
-    assert not may_be_write(unnamed, ordered, [ROOM, HEAT], "house.set_heating")
-    named = RoutingDecision("confirm", ("below_act",))
-    assert not may_be_write(named, ordered, [ROOM, HEAT], "house.get_room")
+    said, asked = "close room 12", "show room 12"
+    ordered, reads = classify_task(said), classify_task(asked)
+    assert may_be_write(said, ordered, [ROOM, HEAT], "house.get_room")
+    assert not may_be_write(asked, reads, [ROOM, HEAT], "house.get_room")
+    assert not may_be_write(said, ordered, [ROOM, ROOMS], "house.get_room")
+    assert not may_be_write(said, ordered, [ROOM, HEAT], "house.set_heating")
+    own = suggest("close_room")
+    assert not may_be_write(said, ordered, [own, HEAT], "house.close_room")
 
 
 def test_the_one_tool_of_a_server_that_takes_what_is_said_comes_first() -> None:

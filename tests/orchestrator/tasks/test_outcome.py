@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from orchestrator.tasks.run.filling import _mark_given
-from orchestrator.tasks.run.outcome import explain_arguments, is_answered_by_person
+from orchestrator.tasks.run.outcome import (
+    build_outcome,
+    explain_arguments,
+    is_answered_by_person,
+)
+from orchestrator.views.task_results import render_task_result
 
 CALL = {"lift_id": 3, "reason": "wind"}
 
@@ -57,3 +62,59 @@ def test_an_argument_that_an_answer_only_adds_to_was_not_given_whole() -> None:
     known = {"body": {"name": "a"}, "page": 1}
     assert _mark_given(known, {"body": {"count": 2}, "page": 2}) == {"page": "given"}
     assert _mark_given(known, {"body": {"name": "b", "count": 2}}) == {"body": "given"}
+
+
+def done(name: str, body: Any, **more: Any) -> dict[str, Any]:
+    result = {
+        "content": [{"type": "text", "text": "…"}],
+        "structuredContent": {"status": 200, "body": body},
+    }
+    reply = {"state": "called", "call": name, "trust": "", "rule": "", "cause": "", "failure": None}
+    return {
+        "id": name,
+        "task": f"show {name}",
+        "tool": f"shop.{name}",
+        "arguments": {},
+        "choice": "confirm",
+        "end": "done",
+        "reply": {**reply, "result": result},
+        **more,
+    }
+
+
+def test_each_step_whose_answer_no_other_uses_is_told_with_its_answer() -> None:
+    page = "There may be more than these 3."
+    steps = [
+        done("boat", {"id": 1}, resolved={"id": 1}, page=page),
+        done("zones", [{"id": 2}]),
+        done("records", ["a"], arguments={"zone": {"$ref": "zones", "path": "$[0].id"}}),
+    ]
+    state: Any = {"steps": {step["id"]: step for step in steps}}
+    told = render_task_result(build_outcome(state))
+    assert told["structuredContent"] == {
+        "answers": [
+            {"task": "show boat", "tool": "shop.boat", "answer": {"id": 1}, "page": page},
+            {"task": "show records", "tool": "shop.records", "answer": ["a"]},
+        ]
+    }
+    assert told["content"][0]["text"] == (
+        'show boat: shop.boat with {"id": 1} answered {"id": 1} There may be more than these 3.'
+    )
+
+
+def test_what_one_step_answered_is_told_beside_another_s_failure_or_question() -> None:
+    failure = {"kind": "refused", "message": "no", "status": 404}
+    lost = done("order", None, end="failed")
+    lost["reply"] = {**lost["reply"], "failure": failure, "result": {"content": []}}
+    waits = done("cancel", None, end="pending")
+    waits["reply"] = {
+        "state": "pending",
+        "approval": "a1",
+        "why": "it writes",
+        "request": {"method": "POST", "url": "https://api.example/1"},
+    }
+    for last in (lost, waits):
+        state: Any = {"steps": {"boat": done("boat", {"id": 1}), last["id"]: last}}
+        told = render_task_result(build_outcome(state))
+        assert told["content"][0]["text"] == 'show boat: shop.boat answered {"id": 1}'
+        assert "answers" not in told.get("structuredContent", {})

@@ -94,3 +94,28 @@ def test_words_that_no_field_of_a_body_took_are_told_as_left_out() -> None:
     assert reading.unused == ("green", "buttons")
     whole = read_words("create a low note 'Login'", CREATE, {}, "Notes")
     assert (whole.arguments["body"]["priority"], whole.unused) == ("low", ())
+
+
+CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}}
+PEOPLE = ToolDefinition("list_customers", "GET /customers.", CITY, {}, "read", group="people")
+OWNED: dict[str, Any] = {"type": "object", "properties": {"assignee": {"type": "string"}}}
+TICKETS = ToolDefinition("list_tickets", "GET /tickets.", OWNED, {}, "read", group="tickets")
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ("list customers not in London", ("not",)),
+        ("list customers except those in London", ("except",)),
+        ("liste clients sauf ceux de Paris", ("sauf",)),
+        ("list customers in London", ()),
+    ],
+)
+def test_what_turns_a_reading_into_its_opposite_is_told(task: str, told: tuple[str, ...]) -> None:
+    assert {*told} <= {*read_words(task, PEOPLE, {}, "Shop").unused}
+    assert bool(told) == bool(read_words(task, PEOPLE, {}, "Shop").unused)
+
+
+def test_my_things_are_not_everybody_s_where_a_person_can_be_given() -> None:
+    assert read_words("list my tickets", TICKETS, {}, "Tracker").unused == ("my",)
+    assert read_words("list my customers", PEOPLE, {}, "Shop").unused == ()

@@ -8,8 +8,9 @@ import pytest
 
 from orchestrator.views.jobs import encode_job
 from registry.errors import DuplicateRow, JobLost, RowNotFound, TooManyWaiting
-from registry.jobs.jobs import MAX_EVENTS, MAX_UNENDED
+from registry.jobs.jobs import ANSWER_SECONDS, MAX_EVENTS, MAX_UNENDED
 from registry.models import JobEvent
+from registry.needs import AnswerNeed
 from registry.store import Store
 from tests.registry.processes import race
 from tests.registry.samples import job
@@ -38,6 +39,19 @@ def test_only_so_many_are_under_way_until_one_ends(store: Store) -> None:
         store.jobs.create(job("beyond"))
     store.jobs.cancel("j1", "ann", 2.0)
     store.jobs.create(job("next"))
+
+
+def test_a_question_that_nobody_answered_for_an_hour_makes_room(store: Store) -> None:
+    need = AnswerNeed("s1.confirm.1", "Is it meant?", {})
+    for number in range(MAX_UNENDED):
+        asks = {"kind": "do", "state": "waiting", "needs": need} if number in (3, 4) else {}
+        store.jobs.create(replace(job(f"j{number}"), updated=10.0 - number, **asks))
+    with pytest.raises(TooManyWaiting):
+        store.jobs.create(replace(job("soon"), created=ANSWER_SECONDS))
+    store.jobs.create(replace(job("later"), created=ANSWER_SECONDS + 60))
+    assert (store.jobs.get("j4").state, store.jobs.get("j3").state) == ("cancelled", "waiting")
+    row = next(row for row in store.audit.find(5) if row.kind == "job.cancelled")
+    assert row.subject == "j4"
 
 
 def test_a_job_waits_and_goes_on(store: Store) -> None:

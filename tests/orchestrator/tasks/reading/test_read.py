@@ -252,7 +252,10 @@ LEFT_OVER = [
     ("list berths on 03/04/2026", BERTHS, ("03/04/2026",)),
     ("list berths next week", BERTHS, ("next week",)),
     ("list berths for 3 boats", BERTHS, ("3",)),
-    ("users between 20 and 30", USERS, ("20", "30")),
+    ("users between 20 EUR and 30 EUR", USERS, ("20 EUR", "30 EUR")),
+    ("list users longer than 30", USERS, ("30",)),
+    ("list low and high alarms", tool(level=listed("low", "high")), ("low", "high")),
+    ("list high alarms", tool(level=listed("low", "high"), risk=listed("low", "high")), ("high",)),
     ("list A records", BERTHS, ("A",)),
     ("check example.org:8443", CERTIFICATE, ("8443",)),
     ("list berths under 40 EUR", BERTHS, ("40 EUR",)),
@@ -268,6 +271,75 @@ def test_values_that_went_nowhere_are_told(
     task: str, schema: Mapping[str, Any], unused: tuple[str, ...]
 ) -> None:
     assert read_arguments(task, schema, now=NOW).unused == unused
+
+
+SHOP = tool(
+    kind=listed("sail", "motor"), min_price=NUMBER, max_price=NUMBER,
+    limit={"type": "integer", "maximum": 100}, sort=listed("due", "price", "newest"),
+    assignee=TEXT,
+)  # fmt: skip
+TITLED = tool(
+    "body",
+    body={"type": "object", "properties": {"title": TEXT, "assignee": TEXT}, "required": ["title"]},
+)
+TIME: Mapping[str, Any] = {"type": "string", "format": "date-time"}
+MOVED = tool("meeting_id", "start", meeting_id=WHOLE, start=TIME, end=TIME)
+CHANGED = tool("ticket_id", ticket_id=WHOLE, body={"type": "object", "properties": {
+    "title": TEXT, "assignee": TEXT, "price": NUMBER}})  # fmt: skip
+SAID = [
+    ("list boats cheaper than 20000", SHOP, {"max_price": 20000}, ()),
+    ("list boats with a price of at least 20,000", SHOP, {"min_price": 20000}, ()),
+    ("list boats with a price from 10 to 50", SHOP, {"min_price": 10, "max_price": 50}, ()),
+    ("list boats over 5 and under 9", SHOP, {"min_price": 5, "max_price": 9},
+     ("min_price", "max_price")),
+    ("list boats at most 20000", SHOP, {"max_price": 20000}, ("max_price",)),
+    ("list at most 20 boats", SHOP, {"limit": 20}, ()),
+    ("users between 20 and 30", USERS, {"min_age": 20, "max_age": 30}, ("min_age", "max_age")),
+    ("list boats with length over 8", SHOP, {}, ()),
+    ("list boats that cost at most 90", SHOP, {"max_price": 90}, ()),
+    ("users older than 20", USERS, {"min_age": 20}, ()),
+    ("list boats due before the party", SHOP, {}, ()),
+    ("list boats sorted by price", SHOP, {"sort": "price"}, ()),
+    ("list boats by price", SHOP, {"sort": "price"}, ()),
+    ("list the newest boats", SHOP, {"sort": "newest"}, ()),
+    ("list the boats of Ada", SHOP, {"assignee": "Ada"}, ("assignee",)),
+    ('create a ticket titled "Broken sink" for Ada', TITLED,
+     {"body": {"title": "Broken sink", "assignee": "Ada"}}, ("body.assignee",)),
+    ("create a ticket titled Broken sink for Ada", TITLED,
+     {"body": {"title": "Broken sink", "assignee": "Ada"}}, ("body.title", "body.assignee")),
+    ("create a ticket with the title Door stuck", TITLED, {"body": {"title": "Door stuck"}},
+     ("body.title",)),
+    ("change the title of ticket 3 to Slow search page", CHANGED,
+     {"ticket_id": 3, "body": {"title": "Slow search page"}}, ("body.title",)),
+    ("comment on ticket 3: works for me", tool("ticket_id", ticket_id=WHOLE), {"ticket_id": 3}, ()),
+    ("move meeting 1 to 2026-12-03T10:00:00Z", MOVED,
+     {"meeting_id": 1, "start": "2026-12-03T10:00:00Z"}, ()),
+    ("set the price of ticket 3 to 20", CHANGED, {"ticket_id": 3, "body": {"price": 20}}, ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "expected", "doubtful"), SAID, ids=[case[0] for case in SAID]
+)
+def test_bounds_orders_titles_and_changes_are_read_and_doubted_where_nothing_names_their_field(
+    task: str, schema: Mapping[str, Any], expected: Mapping[str, Any], doubtful: tuple[str, ...]
+) -> None:
+    found = read_arguments(task, schema, now=NOW)
+    assert found.arguments == expected
+    assert {*found.doubtful} == {*doubtful}
+
+
+def test_a_number_before_several_things_counts_them_and_is_no_id() -> None:
+    one = read_arguments("list 2 boats", tool("boat_id", boat_id=WHOLE), tool="get_boat")
+    assert (one.missing, one.unused) == (("boat_id",), ("2",))
+    many = read_arguments("list 2 boats", SHOP, tool="list_boats")
+    assert many.arguments == {"limit": 2}
+
+
+def test_a_name_beside_a_quotation_is_no_title() -> None:
+    schema = tool("title", title=TEXT)
+    found = read_arguments('create a ticket "Broken sink" for Ada', schema, now=NOW)
+    assert found.arguments.get("title") != "Ada"
 
 
 def test_near_days_are_dates_only_with_a_clock() -> None:

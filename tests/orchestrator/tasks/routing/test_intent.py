@@ -56,6 +56,20 @@ def test_politeness_makes_no_remark_a_command(lead: str) -> None:
     assert [task for task in tasks if may_act(classify_task(task))] == []
 
 
+def test_a_count_without_a_verb_is_a_question_that_is_asked_about() -> None:
+    asked = TaskIntent("command", "question", False, "read")
+    assert classify_task("how many open orders") == asked
+    assert classify_task("how much milk in stock") == asked
+    assert classify_task("how many times I told you").kind == "advice"
+    assert classify_task("how many stars went dark").kind == "remark"
+
+
+def test_whether_there_are_any_of_several_things_is_asked_about() -> None:
+    assert classify_task("any open tickets for Bo?").kind == "command"
+    assert not classify_task("any open tickets for Bo?").certain
+    assert classify_task("any ideas?").kind == "advice"
+
+
 @given(st.sampled_from([task for kind, task in CASES if kind == "read"]))
 def test_a_command_that_is_quoted_is_none(task: str) -> None:
     assert not may_act(classify_task(f"\N{LEFT DOUBLE QUOTATION MARK}{task}”"))

@@ -1,0 +1,116 @@
+"""What a list that was answered leaves out, or does not: further pages, words of the task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orchestrator.tasks.reading.choices import TaskWords
+from orchestrator.tasks.reading.parameters import ToolParameter, list_parameters, resolve_schema
+from orchestrator.tasks.routing.naming import find_answer_schema
+from registry.search.words import split_words, stem_word
+from sandbox.bundle.model import ToolDefinition
+from sandbox.schemas.accepted import PAGES, get_place
+from sandbox.schemas.keywords import declared_types
+
+SMALL = 10
+"""A list of fewer rows is no page of a longer one, though its tool takes a page."""
+_PAGING = frozenset("page offset cursor skip limit start after top per".split())
+
+
+def takes_pages(tool: ToolDefinition) -> bool:
+    """Whether one call of a list may give its first rows only."""
+    return bool(find_most(tool)) or any(map(_is_paging, list_parameters(tool.input_schema)))
+
+
+def find_most(tool: ToolDefinition) -> str:
+    """The argument by which a tool follows pages, "" where it has none."""
+    properties = tool.input_schema.get("properties") or {}
+    return next((name for name, each in properties.items() if get_place(each)[0] == PAGES), "")
+
+
+def _is_paging(parameter: ToolParameter) -> bool:
+    return parameter.is_counting or bool(_PAGING & {*parameter.words})
+
+
+def describe_page(tool: ToolDefinition, arguments: Mapping[str, Any], answer: Any) -> str:
+    """What is to be said of a list that may go on behind what was answered, "" where it is whole,
+    or where who asked said which part is wanted.
+    """
+    parameters = list_parameters(tool.input_schema)
+    most = find_most(tool)
+    asked = {p.name for p in parameters if _is_paging(p)} | {most}
+    if not takes_pages(tool) or asked & arguments.keys():
+        return ""
+    rows = _find_rows(answer)
+    if rows is None or len(rows) < find_page_size(tool):
+        return ""
+    how = f"; `{most}` follows the pages" if most else ""
+    return f"There may be more than these {len(rows)}{how}."
+
+
+def find_page_size(tool: ToolDefinition) -> int:
+    """How many rows a page has that nobody gave a size for; where the schema does not say, how many
+    rows are taken for one.
+    """
+    counting = [p for p in list_parameters(tool.input_schema) if p.is_counting]
+    sizes = [p.schema.get("default") for p in counting]
+    return sizes[0] if len(sizes) == 1 and isinstance(sizes[0], int) and sizes[0] > 0 else SMALL
+
+
+def _find_rows(answer: Any) -> list[Any] | None:
+    """The one list of an answer: itself, or the only field of it that is one."""
+    if isinstance(answer, list):
+        return answer
+    fields = answer.values() if isinstance(answer, Mapping) else ()
+    lists = [field for field in fields if isinstance(field, list)]
+    return lists[0] if len(lists) == 1 else None
+
+
+def describe_unapplied(task: str, tool: ToolDefinition, evidence: Mapping[str, str]) -> str:
+    """What is to be said of words that are a state of a list's rows and that no argument took, ""
+    where there are none: `boats in stock`, where the tool lists all. `evidence` are the words of
+    the task that went into arguments.
+    """
+    named = {*split_words(" ".join([tool.name, tool.path, *evidence.values()]))}
+    known = {stem_word(word) for word in named}
+    said = TaskWords(task.lower(), task)
+    found = dict.fromkeys(
+        row
+        for words in _list_states(tool)
+        if (row := said.find_row(words)) and not {stem_word(word) for word in words} <= known
+    )
+    told = ", ".join(repr(row) for row in [*found][:MAX_TOLD])
+    return f"It is not narrowed by {told}, for which it has no argument." if told else ""
+
+
+MAX_TOLD = 5
+MAX_STATES = 200
+_ASKING = frozenset({"is", "has", "are"})
+
+
+def _list_states(tool: ToolDefinition) -> Iterator[list[str]]:
+    """The words of the flags and of the enumerated values that the rows of a list have."""
+    schema = find_answer_schema(tool)
+    listed = _find_row_schema(schema)
+    properties = listed.get("properties") if listed is not None else None
+    count = 0
+    for name, part in properties.items() if isinstance(properties, Mapping) else ():
+        field = resolve_schema(part, schema) or {}
+        if "boolean" in declared_types(field):
+            yield [word for word in split_words(str(name)) if word not in _ASKING]
+        values = field.get("enum")
+        for value in values if isinstance(values, list) else ():
+            if isinstance(value, str) and count < MAX_STATES:
+                count += 1
+                yield split_words(value[:80])
+
+
+def _find_row_schema(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The schema of a row: of the list that is answered, or of its only field that is one."""
+    own = resolve_schema(schema, schema) or {}
+    fields = own.get("properties")
+    parts = fields.values() if isinstance(fields, Mapping) else ()
+    lists = [own, *(resolve_schema(part, schema) or {} for part in parts)]
+    rows = [each["items"] for each in lists if "array" in declared_types(each) and "items" in each]
+    return resolve_schema(rows[0], schema) if len(rows) == 1 else None

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestrator.tasks.planning.pages import describe_page, describe_unapplied
+from sandbox.bundle.model import ToolDefinition
+
+WHOLE = {"type": "integer"}
+
+
+def tool(**properties: Any) -> ToolDefinition:
+    takes = {"type": "object", "properties": properties}
+    return ToolDefinition("list_boats", "GET /boats.", takes, {}, "read")
+
+
+SIZED = tool(limit={"type": "integer", "default": 3}, kind={"type": "string"})
+FOLLOWED = tool(limit=SIZED.input_schema["properties"]["limit"], most={"x-in": "pages", **WHOLE})
+UNSIZED = tool(page=WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("takes", "arguments", "answer", "told"),
+    [
+        (SIZED, {}, [1, 2, 3], "There may be more than these 3."),
+        (SIZED, {"kind": "sail"}, {"boats": [1, 2, 3]}, "There may be more than these 3."),
+        (FOLLOWED, {}, [1, 2, 3], "There may be more than these 3; `most` follows the pages."),
+        (UNSIZED, {}, [*range(10)], "There may be more than these 10."),
+        (SIZED, {}, [1, 2], ""),
+        (SIZED, {"limit": 3}, [1, 2, 3], ""),
+        (FOLLOWED, {"most": 3}, [1, 2, 3], ""),
+        (UNSIZED, {}, [*range(9)], ""),
+        (SIZED, {}, {"a": [1, 2, 3], "b": []}, ""),
+        (SIZED, {}, "text", ""),
+        (tool(kind={"type": "string"}), {}, [*range(50)], ""),
+    ],
+)
+def test_a_full_page_of_a_list_may_have_more_behind_it(
+    takes: ToolDefinition, arguments: dict[str, Any], answer: Any, told: str
+) -> None:
+    assert describe_page(takes, arguments, answer) == told
+
+
+ROW = {"type": "object", "properties": {
+    "in_stock": {"type": ["boolean", "null"]},
+    "state": {"anyOf": [{"type": "string", "enum": ["open", "in_progress"]}, {"type": "null"}]},
+}}  # fmt: skip
+
+
+def listing(body: Any, name: str = "list_boats") -> ToolDefinition:
+    answers = {"type": "object", "properties": {"body": body}, "$defs": {"Row": ROW}}
+    return ToolDefinition(name, "GET /boats.", {}, answers, "read")
+
+
+ROWS = {"type": ["array", "null"], "items": {"$ref": "#/$defs/Row"}}
+
+
+@pytest.mark.parametrize(
+    ("task", "takes", "evidence", "told"),
+    [
+        ("list the boats in stock", listing(ROWS), {}, "'in stock'"),
+        ("list open boats", listing({"type": "object", "properties": {"b": ROWS}}), {}, "'open'"),
+        ("list boats in progress", listing(ROWS), {}, "'in progress'"),
+        ("list open boats", listing(ROWS), {"state": "open"}, ""),
+        ("list open boats", listing(ROWS, "list_open_boats"), {}, ""),
+        ("list the boats", listing(ROWS), {}, ""),
+        ("open boat 3", listing(ROW), {}, ""),
+    ],
+)
+def test_a_state_of_the_rows_that_no_argument_took_is_told(
+    task: str, takes: ToolDefinition, evidence: dict[str, str], told: str
+) -> None:
+    assert describe_unapplied(task, takes, evidence) == (
+        f"It is not narrowed by {told}, for which it has no argument." if told else ""
+    )
