@@ -10,9 +10,20 @@ from orchestrator.tasks.reading.assignment import LINK, Assignment
 from orchestrator.tasks.reading.choices import TaskWords, find_choice
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
 from orchestrator.tasks.reading.parameters import ToolParameter
+from registry.search.words import split_words
 
 _EXPLICIT = re.compile(
     r"\s*(?:=|:)\s*(?P<a>[\w.@+-]{1,100})|\s+(?:named|called)\s+(?P<b>[\w.@+-]{1,100})"
+)
+_MADE = re.compile(
+    r"\b(?:an?|another|new)\s+"
+    r"(?:(?!(?:and|at|by|for|from|in|into|of|on|or|that|to|which|with)\b)[\w-]{1,40}\s+){1,4}"
+    r"(?:named|called|titled)\s+(?=\S)",
+    re.IGNORECASE,
+)
+_BARE_NAME = re.compile(
+    r"(?P<name>[\w.@+-]{1,100}?)\.?"
+    r"(?=\s*(?:$|[,;!?])|\s+(?:as|at|by|for|from|in|of|on|that|to|which|whose|with)\b)"
 )
 _COUNTED = re.compile(
     r"\b(?:first|top|last|latest|newest|at\s+most|up\s+to|max(?:imum)?|limit(?:\s+of|\s+to)?|only|"
@@ -50,7 +61,9 @@ def read_named(state: Assignment) -> None:
             each
             for each in claims.get(parameter.pointer, [])
             if not any(
-                words >= each[0] and pointer != parameter.pointer
+                pointer != parameter.pointer
+                and words >= each[0]
+                and not (words == each[0] and _is_nearer(state, parameter, pointer, each))
                 for words, pointer in owners[each[1]]
             )
         ]
@@ -60,6 +73,24 @@ def read_named(state: Assignment) -> None:
             state.assign(parameter, value, evidence, [at] if at >= 0 else [])
         elif distinct:
             state.ambiguous.add(parameter.pointer)
+
+
+def _is_nearer(
+    state: Assignment,
+    parameter: ToolParameter,
+    other: tuple[str, ...],
+    mention: tuple[int, int, Any, str],
+) -> bool:
+    """Whether a mention is of this parameter and not of another one of the same name: of the upper
+    one, unless the task names just before what the lower one is part of (`vet name`).
+    """
+    _, at, _, evidence = mention
+    before = split_words(state.task[: max(0, state.values[at].end - len(evidence))][-40:])[-2:]
+    own, theirs = (
+        len(pointer) > 1 and bool({*split_words(pointer[-2])} & {*before})
+        for pointer in (parameter.pointer, other)
+    )
+    return own if own != theirs else len(parameter.pointer) < len(other)
 
 
 def _find_named(state: Assignment, parameter: ToolParameter) -> Iterator[tuple[int, int, Any, str]]:
@@ -94,6 +125,44 @@ def read_explicit(state: Assignment) -> None:
             ((said, match),) = found.items()
             state.assign(parameter, said.rstrip("."), match.group().strip(),
                          state.list_covered(match.start(), match.end()))  # fmt: skip
+
+
+def read_called(state: Assignment) -> None:
+    """What is made is called so: `create a pet called Rex`. It is the name or title nearest to the
+    top: `vet.name` is another thing's.
+    """
+    found = list(_MADE.finditer(state.task))
+    wanted = [
+        parameter
+        for parameter in state.list_open()
+        if parameter.words in (("name",), ("title",))
+        and "string" in parameter.types
+        and not (parameter.enum or parameter.is_choosing)
+    ]
+    least = min((len(parameter.pointer) for parameter in wanted), default=0)
+    wanted = [parameter for parameter in wanted if len(parameter.pointer) == least]
+    if len(wanted) > 1:
+        wanted = [parameter for parameter in wanted if parameter.words == ("name",)]
+    if len(found) != 1 or len(wanted) != 1:
+        return
+    (match,), (parameter,) = found, wanted
+    at = state.find_value_behind(match.end())
+    if at is not None:
+        fitted = state.fit_free(at, parameter)
+        if fitted is not NOTHING:
+            state.assign(parameter, fitted, state.values[at].text, [at])
+    elif bare := _BARE_NAME.match(state.task, match.end()):
+        state.assign(parameter, bare["name"], bare["name"])
+        state.doubtful.append(parameter.name)
+
+
+def is_beside_name(state: Assignment, parameter: ToolParameter, said: str) -> bool:
+    """Whether words of the task stand right beside the parameter's name: `severity high`."""
+    words = re.escape(said.lower())
+    return any(
+        re.search(rf"\b{label}{LINK.pattern}{words}\b|\b{words}\s+{label}\b", state.lower)
+        for label, _ in list_labels(parameter)
+    )
 
 
 def read_named_before(state: Assignment) -> None:

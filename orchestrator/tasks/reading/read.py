@@ -24,6 +24,7 @@ from sandbox.schemas.validator import get_checker
 MAX_TASK = 4_000
 MAX_UNUSED = 20
 RULES = (
+    named.read_called,
     named.read_named,
     named.read_explicit,
     named.read_counts,
@@ -42,6 +43,8 @@ RULES = (
     kinds.read_quantities,
     kinds.read_by_kind,
     loose.read_last_words,
+    loose.read_set_value,
+    loose.read_written,
     loose.read_sought,
     loose.read_sole_name,
     loose.read_lower_places,
