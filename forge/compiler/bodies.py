@@ -5,14 +5,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from forge.schemas.media import is_json, strip_parameters
+from forge.schemas.media import DEFAULT_TYPES, choose_media_type, is_json, strip_parameters
 from forge.schemas.projection import list_applied_schemas, merge_properties, resolve_schema
 from forge.schemas.walk import PREFIX
-from sandbox.bundle.apispec import Encoding, MediaType, Schema
+from forge.text import extract_first_sentence
+from sandbox.bundle.apispec import APISpec, Encoding, MediaType, Operation, Schema
 from sandbox.schemas.keywords import declared_types
 
 MAX_DEPTH = 6
@@ -152,6 +153,43 @@ def has_file(media: MediaType, schemas: Mapping[str, Schema]) -> bool:
     """Whether a field of a body is declared to be a file or a list of files."""
     fields = merge_properties(media.schema, schemas).values()
     return any(find_file_form(field, schemas) is not None for field in fields)
+
+
+def split_uploads(api: APISpec) -> APISpec:
+    """Split each operation that takes JSON or a form, or else other fields with a file in parts, in
+    two: a tool sends one kind of body, and the file could not be sent by it.
+    """
+    taken = {operation.id for operation in api.operations}
+    made: list[Operation] = []
+    for operation in api.operations:
+        made.append(operation)
+        made += (each for each in _list_uploads(operation, api.schemas) if each.id not in taken)
+    return api if len(made) == len(taken) else replace(api, operations=tuple(made))
+
+
+def _list_uploads(operation: Operation, schemas: Mapping[str, Schema]) -> Iterator[Operation]:
+    body = operation.body
+    if body is None or len(body.content) < 2:
+        return
+    chosen, kind = choose_media_type(body.content, schemas)
+    if kind not in ("json", "form") or has_file(chosen, schemas):
+        return
+    form = DEFAULT_TYPES["multipart"]
+    parts = tuple(
+        media
+        for media in body.content
+        if strip_parameters(media.type) == form and has_file(media, schemas)
+    )
+    if parts:
+        is_nameless = operation.id.startswith(f"{operation.method} /")
+        named = f"{operation.method.lower()}{operation.path}" if is_nameless else operation.id
+        lead = operation.summary or extract_first_sentence(operation.description, 200)
+        yield replace(
+            operation,
+            id=f"{named}_file",
+            summary=f"{lead.rstrip(' .')} (in parts, with a file)".lstrip(),
+            body=replace(body, content=parts),
+        )
 
 
 def _choose_field_wrapper(encoding: Encoding) -> Wrapper | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
+from forge.compiler.bodies import split_uploads
 from forge.compiler.design import ServerSpec, build_credential, design_server
 from forge.compiler.render import render_server
 from forge.compiler.selection import (
@@ -54,7 +55,8 @@ def compile_document(
     translation = translate_document(document)
     read_as = read_graphql if is_graphql(document.root) else read_openapi
     reading = read_as(translation.document, base_url)
-    known = replace(reading.spec, dialect=translation.dialect or reading.spec.dialect)
+    read = replace(reading.spec, dialect=translation.dialect or reading.spec.dialect)
+    known = split_uploads(read)
     spec = select_for_task(select_by_tags(select_operations(known, chosen), tags), task)
     if not spec.operations:
         raise NoOperationChosen(document.name, ", ".join(filter(None, (*chosen, *tags, task))))

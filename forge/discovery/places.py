@@ -44,6 +44,9 @@ WELL_KNOWN = (
     "/swagger",  # the page of Swashbuckle, Elysia, Micronaut
     "/api/v1/_openapi",  # Flask-AppBuilder, Superset
     "/server/specs/oas",  # Directus
+    "/doc",  # Hono
+    "/apidoc/openapi.json",  # SpecTree
+    "/v1.0/openapi.json",  # the base path of Connexion's examples
 )
 BESIDE = (
     "openapi.json",
@@ -64,6 +67,10 @@ RARE_SUFFIXES = ("__api__", "full-spec")
 _API_ROOT = re.compile(r"/(?:api|rest|v\d{1,3}(?:\.\d{1,3})?)/?$", re.I)
 GRAPHQL = "/graphql"
 """The usual endpoint of GraphQL, which is asked last."""
+GRAPHQL_BELOW_API = "/api/graphql"
+"""That of Next.js and Payload, which is asked by GET only: below `/api` any name may be a list that
+takes a POST.
+"""
 
 
 def list_well_known_urls(base: str) -> Iterator[str]:

@@ -23,6 +23,7 @@ from forge.discovery.leads import (
 )
 from forge.discovery.places import (
     GRAPHQL,
+    GRAPHQL_BELOW_API,
     list_prefixed_urls,
     list_urls_below,
     list_well_known_urls,
@@ -265,6 +266,7 @@ class _Search:
             return
         self._waiting += [_Candidate(url) for url in list_well_known_urls(base)]
         self._waiting += [_Candidate(url) for url in list_prefixed_urls(base)]
+        self._waiting.append(_Candidate(build_introspection_url(urljoin(base, GRAPHQL_BELOW_API))))
         self._waiting.append(_build_introspection(urljoin(base, GRAPHQL)))
         while self._waiting and not self._found and not self.ended:
             left = MAX_REQUESTS - len(self._seen)

@@ -129,6 +129,8 @@ _OF_REQUEST = frozenset({"why", "request", "expires"})
 def _describe_end(approval: Approval) -> dict[str, Any]:
     tool = f"{approval.entry}.{approval.tool}"
     outcome = approval.outcome
+    if approval.state == "done" and isinstance(outcome, Mapping) and outcome.get("truncated"):
+        outcome = _build_lost_answer(outcome)
     if approval.state in _ENDS or not isinstance(outcome, Mapping) or "content" not in outcome:
         said = str(outcome["error"]) if isinstance(outcome, Mapping) and "error" in outcome else ""
         reason = said or approval.decision_reason
@@ -136,6 +138,17 @@ def _describe_end(approval: Approval) -> dict[str, Any]:
         return {"state": "refused", "tool": tool, "reason": f"{told}{f': {reason}' * bool(reason)}"}
     called = {"call": approval.invocation, "trust": "", "rule": "", "cause": "", "failure": None}
     return {"state": "called", **called, "result": dict(outcome), "answer": dict(outcome)}
+
+
+def _build_lost_answer(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands for the answer to a write that was done, where the answer is not kept whole: it
+    has to be told that the write was done, or it would be asked for again.
+    """
+    note = (
+        f"It was sent, and the API answered. The answer ({outcome['length']:,} bytes with its "
+        f"data) is not kept whole; it begins: {str(outcome['head'])[:2_000]}"
+    )
+    return {"content": [{"type": "text", "text": note}]}
 
 
 def _settle_steps(result: Mapping[str, Any], approval: Approval, end: str) -> Any:

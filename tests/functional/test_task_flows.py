@@ -100,6 +100,26 @@ def test_an_answer_to_do_is_small_however_much_an_api_or_a_call_has(
     asking(load_settings(home=tmp_path, engine="wasm"), zones, owners, story)
 
 
+@pytest.mark.parametrize(("count", "whole"), [(4_000, True), (20_000, False)])
+def test_a_run_whose_answer_is_large_ends_with_it_or_with_its_beginning(
+    tmp_path: Path, component: object, zones: Site, owners: Site, count: int, whole: bool
+) -> None:
+    many = [{"id": f"z-{number}", "name": "x" * 40} for number in range(count)]
+
+    async def story(here: Asking) -> None:
+        zones.pages["/zones"] = build_page(many)
+        job = await here.do("x", tool="zones.list_zones")
+        assert (job.state, job.result["state"]) == ("done", "called")
+        told = job.result["result"]
+        if whole:
+            assert told["structuredContent"]["body"] == many
+        else:
+            assert told["structuredContent"]["sample"]["body"][0] == many[0]
+            assert "too large to be kept with a task" in told["content"][0]["text"]
+
+    asking(load_settings(home=tmp_path, engine="wasm"), zones, owners, story)
+
+
 def get_value(job: Job) -> Any:
     assert job.state == "done", job.message
     return job.result["answer"]["structuredContent"]["body"]

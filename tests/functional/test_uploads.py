@@ -57,6 +57,14 @@ def build_document() -> str:
       responses: {{'200': {{description: It, content: {{application/json: {{}}}}}}}}"""
         for name, form in FORMS.items()
     )
+    paths += f"""
+  /upload/rows:
+    post:
+      operationId: send_rows
+      requestBody: {{required: true, content: {{
+        application/json: {{schema: {{properties: {{rows: {{type: array}}}}}}}},
+        multipart/form-data: {{schema: {FORMS["plain"]}}}}}}}
+      responses: {{'200': {{description: It, content: {{application/json: {{}}}}}}}}"""
     schemas = f"components: {{schemas: {{File: {BINARY}}}}}"
     return f"openapi: 3.1.0\ninfo: {{title: Up, version: '1'}}\n{schemas}\npaths:{paths}\n"
 
@@ -151,6 +159,12 @@ def test_a_file_keeps_a_name_in_any_letters(uploads: Uploads) -> None:
     if uploads.parser in ("multer", "busboy"):  # They read all names as Latin-1, also a browser's.
         said = said.encode("latin-1").decode()
     assert said == "grün 1.png"
+
+
+def test_a_file_that_may_come_in_place_of_other_fields_has_a_tool_of_its_own(
+    uploads: Uploads,
+) -> None:
+    assert read(uploads.send("send_rows_file", file=FILE)) == [READ]
 
 
 def test_an_object_beside_a_file_is_json(uploads: Uploads) -> None:

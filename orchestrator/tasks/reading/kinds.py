@@ -16,7 +16,7 @@ from orchestrator.tasks.reading.choices import (
     list_choices,
 )
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
-from orchestrator.tasks.reading.named import counts_several
+from orchestrator.tasks.reading.named import counts_several, is_beside_name
 from orchestrator.tasks.reading.parameters import ToolParameter
 from orchestrator.tasks.reading.units import UNITS, Unit
 from orchestrator.tasks.reading.values import Value
@@ -154,11 +154,21 @@ def read_choices(state: Assignment) -> None:
             # `high and urgent tickets` are not the tickets of every priority.
             state.unread += [evidence for _, evidence in list_choices(said, parameter)]
     told = [evidence.lower() for _, evidence in chosen.values()]
+    named = {
+        evidence.lower(): parameter.pointer
+        for parameter in state.list_open()
+        if (evidence := chosen.get(parameter.pointer, (None, ""))[1])
+        and told.count(evidence.lower()) > 1
+        and is_beside_name(state, parameter, evidence)
+    }
     for parameter in state.list_open():
         if parameter.pointer not in chosen:
             continue
         value, evidence = chosen[parameter.pointer]
-        if told.count(evidence.lower()) == 1:
+        owner = named.get(evidence.lower())
+        if owner not in (None, parameter.pointer):
+            continue
+        if told.count(evidence.lower()) == 1 or owner is not None:
             state.assign(parameter, value, evidence, _find_texts(state, evidence))
             if is_likely(value, evidence):
                 state.doubtful.append(parameter.name)

@@ -7,6 +7,7 @@ import re
 from orchestrator.tasks.reading.assignment import Assignment
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value
 from orchestrator.tasks.reading.named import list_labels
+from orchestrator.tasks.reading.parameters import ToolParameter
 from orchestrator.tasks.routing import words as w
 from registry.search.words import STOP_WORDS
 
@@ -29,23 +30,29 @@ _GENERAL_WORDS = frozenset(
 
 
 _LAST_WORD = re.compile(r"\s+(?P<word>[a-z][\w-]{1,60})\s*(?=$|[.,;?!])")
+_WORD_BEHIND = re.compile(
+    r"\s+(?P<word>[a-z][\w-]{1,60})(?=\s*(?:$|[.,;?!])|\s+(?:at|for|from|in|of|on|to|with)\b)"
+)
 _LEADING = re.compile(r"\b(?:the|of|in|at|for|on|by)\s+\Z", re.IGNORECASE)
 _WORD_KINDS = frozenset({"", "name", "id", "place", "person"})
 
 
 def read_last_words(state: Assignment) -> None:
-    """A plain word behind a parameter's name where a clause ends: `of the project lantern`."""
+    """A plain word behind a parameter's name where a clause ends: `of the project lantern`; behind
+    that of a required one also before a preposition.
+    """
     for parameter in state.list_open():
         if "string" not in parameter.types or parameter.enum or parameter.is_choosing:
             continue
         if parameter.kind not in _WORD_KINDS:
             continue
+        behind = _WORD_BEHIND if parameter.required else _LAST_WORD
         found = {
             match["word"]: match
             for label, _ in list_labels(parameter)
             for mention in state.find_mentions(label)
             if _LEADING.search(state.task[max(0, mention.start() - 8) : mention.start()])
-            and (match := _LAST_WORD.match(state.task, mention.end()))
+            and (match := behind.match(state.task, mention.end()))
             and match["word"] not in STOP_WORDS | w.READING_VERBS | w.DEICTIC | _GENERAL_WORDS
         }
         if len(found) == 1:
@@ -53,6 +60,36 @@ def read_last_words(state: Assignment) -> None:
             covered = state.list_covered(match.start(), match.end())
             state.assign(parameter, word, match.group().strip(), covered)
             state.doubtful.append(parameter.name)
+
+
+def read_written(state: Assignment) -> None:
+    """The one text that a write needs, at the end of a task: `a note with the text buy milk`."""
+    for parameter in _list_written(state):
+        found = [
+            match
+            for label, _ in list_labels(parameter)
+            for match in re.finditer(
+                rf"\bwith\s+(?:the\s+|a\s+)?{label}\s+(?P<text>[^\s\"'][^,;:\n\"]{{0,300}})\Z",
+                state.task,
+                re.IGNORECASE,
+            )
+        ]
+        if len(found) == 1 and _is_unused_span(state, *found[0].span("text")):
+            start, end = found[0].span("text")
+            text = found[0]["text"].strip().removesuffix(".")
+            state.assign(parameter, text, text, state.list_covered(start, end))
+            state.doubtful.append(parameter.name)
+
+
+def _list_written(state: Assignment) -> list[ToolParameter]:
+    """The one open parameter that is a text to write and has to be given, else none."""
+    wanted = [
+        p
+        for p in state.list_open()
+        if p.required and p.words[-1:] and p.words[-1] in _WRITTEN and "string" in p.types
+    ]
+    is_free = len(wanted) == 1 and not (wanted[0].enum or wanted[0].is_choosing)
+    return wanted if is_free else []
 
 
 def read_sought(state: Assignment) -> None:
@@ -73,13 +110,9 @@ def read_behind_colon(state: Assignment) -> None:
     """What stands behind the colon of a task, for the one text that a write needs: `comment on
     APP-12: fixed in build 77`.
     """
-    wanted = [
-        p
-        for p in state.list_open()
-        if p.required and p.words[-1:] and p.words[-1] in _WRITTEN and "string" in p.types
-    ]
+    wanted = _list_written(state)
     found = [*_BEHIND_COLON.finditer(state.task)]
-    if len(wanted) != 1 or len(found) != 1 or wanted[0].enum or wanted[0].is_choosing:
+    if not wanted or len(found) != 1:
         return
     start, end = found[0].span("text")
     if _is_unused_span(state, start, end):

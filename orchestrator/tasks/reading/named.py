@@ -11,10 +11,17 @@ from orchestrator.tasks.reading.choices import TaskWords, find_choice
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
 from orchestrator.tasks.reading.parameters import ToolParameter
 from orchestrator.tasks.reading.values import Value
+from registry.search.words import split_words
 from sandbox.schemas.accepted import get_place
 
 _EXPLICIT = re.compile(
     r"\s*(?:=|:)\s*(?P<a>[\w.@+-]{1,100})|\s+(?:named|called)\s+(?P<b>[\w.@+-]{1,100})"
+)
+_MADE = re.compile(
+    r"\b(?:an?|another|new)\s+"
+    r"(?:(?!(?:and|at|by|for|from|in|into|of|on|or|that|to|which|with)\b)[\w-]{1,40}\s+){1,4}"
+    r"(?:named|called|titled)\s+(?=\S)",
+    re.IGNORECASE,
 )
 _COUNTED = re.compile(
     r"\b(?:first|top|last|latest|newest|at\s+most|up\s+to|max(?:imum)?|limit(?:\s+of|\s+to)?|only|"
@@ -52,7 +59,9 @@ def read_named(state: Assignment) -> None:
             each
             for each in claims.get(parameter.pointer, [])
             if not any(
-                words >= each[0] and pointer != parameter.pointer
+                pointer != parameter.pointer
+                and words >= each[0]
+                and not (words == each[0] and _is_nearer(state, parameter, pointer, each))
                 for words, pointer in owners[each[1]]
             )
         ]
@@ -62,6 +71,24 @@ def read_named(state: Assignment) -> None:
             state.assign(parameter, value, evidence, [at] if at >= 0 else [])
         elif distinct:
             state.ambiguous.add(parameter.pointer)
+
+
+def _is_nearer(
+    state: Assignment,
+    parameter: ToolParameter,
+    other: tuple[str, ...],
+    mention: tuple[int, int, Any, str],
+) -> bool:
+    """Whether a mention is of this parameter and not of another one of the same name: of the upper
+    one, unless the task names just before what the lower one is part of (`vet name`).
+    """
+    _, at, _, evidence = mention
+    before = split_words(state.task[: max(0, state.values[at].end - len(evidence))][-40:])[-2:]
+    own, theirs = (
+        len(pointer) > 1 and bool({*split_words(pointer[-2])} & {*before})
+        for pointer in (parameter.pointer, other)
+    )
+    return own if own != theirs else len(parameter.pointer) < len(other)
 
 
 def _find_named(state: Assignment, parameter: ToolParameter) -> Iterator[tuple[int, int, Any, str]]:
@@ -87,7 +114,34 @@ def counts_several(parameter: ToolParameter, said: str) -> bool:
 
 def read_titled(state: Assignment) -> None:
     """`titled "Broken sink"`, `called Broken sink`: the title, up to where the clause ends. Without
-    quotation marks only what a call needs is read so, and may have ended elsewhere.
+    quotation marks only what a call needs is read so, or what is made is called (`create a pet
+    called Rex`), and it may have ended elsewhere.
+    """
+    wanted = _list_titles(state)
+    found = [*_TITLED.finditer(state.task)]
+    if not len(wanted) == len(found) == 1:
+        return
+    ((parameter,), (said,)) = wanted, found
+    if _OF_ANOTHER.search(state.task[: said.start()]) and said.group().lower() in _CALLED:
+        return
+    behind = [(at, v) for at, v in state.list_free() if v.start == said.end()]
+    for at, value in behind:
+        if value.kind in ("quoted", "domain", "email", "url", "uuid", "code", "path"):
+            evidence = state.task[said.start() : value.end]
+            state.assign(parameter, value.value, evidence, [at])
+            return
+    plain = _TITLE.match(state.task, said.end())
+    is_made = any(made.end() == said.end() for made in _MADE.finditer(state.task))
+    if plain is not None and (parameter.required or is_made):
+        covered = state.list_covered(*plain.span("title"))
+        evidence = state.task[said.start() : plain.end()]
+        state.assign(parameter, plain["title"], evidence, covered)
+        state.doubtful.append(parameter.name)
+
+
+def _list_titles(state: Assignment) -> list[ToolParameter]:
+    """The parameters that may be the title of what a task is about: of several those that a call
+    needs, those nearest to the top (`vet.name` is another thing's), and a plain name.
     """
     wanted = [
         p
@@ -96,24 +150,17 @@ def read_titled(state: Assignment) -> None:
         if not (p.enum or p.is_choosing)
     ]
     wanted = [p for p in wanted if p.required] or wanted
-    found = [*_TITLED.finditer(state.task)]
-    if not len(wanted) == len(found) == 1:
-        return
-    ((parameter,), (said,)) = wanted, found
-    behind = [(at, v) for at, v in state.list_free() if v.start == said.end()]
-    for at, value in behind:
-        if value.kind in ("quoted", "domain", "email", "url", "uuid", "code", "path"):
-            evidence = state.task[said.start() : value.end]
-            state.assign(parameter, value.value, evidence, [at])
-            return
-    plain = _TITLE.match(state.task, said.end())
-    if parameter.required and plain is not None:
-        covered = state.list_covered(*plain.span("title"))
-        evidence = state.task[said.start() : plain.end()]
-        state.assign(parameter, plain["title"], evidence, covered)
-        state.doubtful.append(parameter.name)
+    least = min((len(p.pointer) for p in wanted), default=0)
+    wanted = [p for p in wanted if len(p.pointer) == least]
+    return [p for p in wanted if p.words == ("name",)] or wanted
 
 
+_CALLED = frozenset({"called ", "named "})
+_OF_ANOTHER = re.compile(
+    r"\b(?:at|by|for|from|in|into|of|on|to)\s+(?:the|an?|my|our|his|her|its|their)\s+[\w-]{1,40}\s+\Z",
+    re.IGNORECASE,
+)
+"""`to the team`, of which `called Rockets` tells the name, and not of what is added to it."""
 _TITLES = frozenset("title name subject summary".split())
 _TITLED = re.compile(
     r"\b(?:(?:en)?titled|called|named|with\s+(?:the\s+)?(?:title|name|subject|summary))\s+"
@@ -145,6 +192,15 @@ def read_explicit(state: Assignment) -> None:
             ((said, match),) = found.items()
             state.assign(parameter, said.rstrip("."), match.group().strip(),
                          state.list_covered(match.start(), match.end()))  # fmt: skip
+
+
+def is_beside_name(state: Assignment, parameter: ToolParameter, said: str) -> bool:
+    """Whether words of the task stand right beside the parameter's name: `severity high`."""
+    words = re.escape(said.lower())
+    return any(
+        re.search(rf"\b{label}{LINK.pattern}{words}\b|\b{words}\s+{label}\b", state.lower)
+        for label, _ in list_labels(parameter)
+    )
 
 
 def read_named_before(state: Assignment) -> None:
@@ -228,9 +284,10 @@ def read_set(state: Assignment) -> None:
 
 _PLAIN = frozenset({"", "name", "text", "place", "person"})
 _SET = re.compile(
-    r"\s*(?:please\s+)?(?:set|change|update|edit|modify)\s+(?:the\s+)?"
-    r"(?P<field>[^\W\d_][\w -]{0,40}?)\s+(?:of|for|on|in)\s+[^\n]{1,200}?\s+(?:to|into|as)\s+"
-    r"(?P<value>\S(?:[^\n]{0,2000}\S)?)\s*",
+    r"(?:[^\n]{0,60}?[,;:.!])?\s*(?:please\s+)?(?:set|change|update|edit|modify|switch)\s+(?:(?:the|its|their)\s+)?"
+    r"(?P<field>[^\W\d_][\w -]{0,40}?)(?:\s+(?:of|for|on|in)\s+[^\n]{1,200}?)?"
+    r"\s+(?:to|into|as)\s+"
+    r"(?P<value>\S(?:[^\n]{0,2000}?\S)?)\s*[.!]?\s*",
     re.IGNORECASE,
 )
 

@@ -46,6 +46,7 @@ RULES = (
     kinds.read_quantities,
     kinds.read_by_kind,
     loose.read_last_words,
+    loose.read_written,
     loose.read_sought,
     loose.read_sole_name,
     loose.read_lower_places,

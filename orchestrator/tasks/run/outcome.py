@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.results.shape import cut_sample, cut_text, measure_json, write_json
 from orchestrator.tasks.planning.references import find_references
 from orchestrator.tasks.results import MAX_READ, Given, TaskResult, add_reading
 from orchestrator.tasks.run.flow import holds_reference
@@ -17,6 +18,9 @@ from orchestrator.tasks.run.state import RunState, StepState
 from orchestrator.tasks.run.thinking import CLIENT, RULES
 
 MAX_STEP_RESULT = 20_000
+MAX_ANSWER = 700_000
+"""The most bytes of an answer's JSON with which a run is kept: its row takes 1 MiB, with steps."""
+MAX_SAMPLE = 16_000
 MAX_ORIGIN = 600
 PERSONS = frozenset({"terminal", "page"})
 """Who answers a run as a person (`registry.jobs.jobs.JobTable.answer`)."""
@@ -32,7 +36,7 @@ def build_outcome(state: RunState, next_run: str = "") -> TaskResult:
         **reply,
         "strategy": state.get("strategy", "single"),
         "steps": list_steps(state),
-        "answer": reply.get("result"),
+        **_bound_answer(reply.get("result")),
     }
     if last.get("end") == "done" and last.get("choice") != "given":
         value["state"] = "answered"
@@ -67,6 +71,29 @@ def _list_beside(state: RunState, last: StepState) -> list[str]:
         and not (step.get("finds") or step.get("told"))
         and (step.get("reply") or {}).get("result") is not None
     ]
+
+
+def _bound_answer(result: Any) -> dict[str, Any]:
+    """A reply's answer as a run is kept with it: a small one under `answer` too, of one that is too
+    large its beginning, as a row that does not take it would lose all of the run.
+    """
+    size = measure_json(result)
+    if size <= MAX_STEP_RESULT:
+        return {"answer": result}
+    if size <= MAX_ANSWER or not isinstance(result, Mapping):
+        return {"result": result}
+    value = result.get("structuredContent")
+    sample = cut_sample(result.get("content") if value is None else value, MAX_SAMPLE)
+    note = (
+        f"The answer is too large to be kept with a task ({size:,} bytes); this is its beginning. "
+        "Ask for less, such as a page or a filter; a read can be called itself, which gives it all."
+    )
+    told = (note, cut_text(write_json(sample), MAX_SAMPLE))
+    kept = {
+        "content": [{"type": "text", "text": text} for text in told],
+        "structuredContent": {"cut": True, "sample": sample},
+    }
+    return {"result": {**kept, **({"isError": True} if result.get("isError") else {})}}
 
 
 def find_reader(step: StepState) -> str:

@@ -80,6 +80,30 @@ def test_the_code_hands_the_body_over_with_what_the_document_says_of_it() -> Non
     compile(source, "server.py", "exec")
 
 
+IMPORTS = """
+/rows:
+  post:
+    summary: Import rows
+    requestBody:
+      required: true
+      content:
+        application/json: {schema: {type: object, properties: {rows: {type: array}}}}
+        multipart/form-data: {schema: {type: object, properties: {sheet: FILE}}}
+    responses: {'200': {description: It}}
+"""
+
+
+def test_a_body_with_a_file_in_place_of_other_fields_is_a_tool_of_its_own() -> None:
+    file = "{type: string, format: binary}"
+    tools = {tool.name: tool for tool in compiled(IMPORTS.replace("FILE", file)).bundle.tools}
+    taken = {name: [*tool.input_schema["properties"]["body"]["properties"]] for name, tool in
+             tools.items()}  # fmt: skip
+    assert taken == {"post_rows": ["rows"], "post_rows_file": ["sheet"]}
+    assert tools["post_rows_file"].description.startswith("Import rows (in parts, with a file). ")
+    (same,) = compiled(IMPORTS.replace("FILE", "{type: string}")).bundle.tools
+    assert [*same.input_schema["properties"]["body"]["properties"]] == ["rows"]
+
+
 BINARY = {"type": "string", "format": "binary"}
 
 

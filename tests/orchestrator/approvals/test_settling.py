@@ -203,3 +203,10 @@ def test_a_task_that_waits_for_code_says_to_a_person_who_can_write_it_and_how_it
         assert word in told.message
     assert name_state(told) == "waiting"
     assert len(describe_author_wait(replace(parked, id="0" * 16))) < 300
+
+
+def test_a_write_whose_answer_was_too_large_to_be_kept_is_told_as_done() -> None:
+    lost = {"truncated": True, "length": 1_400_000, "sha256": "0", "head": '{"content":[{"ty'}
+    job = settle(state="done", outcome=lost, invocation="c7")
+    assert job.result["state"] == "called"
+    assert "It was sent, and the API answered. The answer (1,400,000 bytes" in tell(job)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from forge.readers.document import Document
-from forge.readers.graphql.reader import INTROSPECTION
+from forge.readers.graphql.reader import INTROSPECTION, build_introspection_url
 from orchestrator.approvals.granting import add_source
 from orchestrator.approvals.needs import allow_needs, is_met
 from orchestrator.errors import (
@@ -250,6 +250,16 @@ def test_a_graphql_endpoint_is_asked_for_its_schema_by_post(place: Place, path: 
         found = place.find(f"ships of {place.registered.url}/docs", f"{here.url}{path}")
     assert found.url == f"{here.url}{path}"
     assert place.registered.asked == []
+
+
+def test_a_graphql_endpoint_below_api_is_found_by_a_get_at_its_host(place: Place) -> None:
+    with site() as here:
+        asking = build_introspection_url(f"{here.url}/api/graphql")
+        here.pages[asking.removeprefix(here.url)] = Page(json.dumps(_SCHEMA).encode())
+        allow(place.settings, place.store, here.url)
+        found = place.find("ships", here.url)
+    assert found.url == asking
+    assert {asked.path for asked in here.asked if asked.method == "POST"} <= {"/graphql"}
 
 
 def test_nothing_is_posted_but_a_query_to_the_usual_endpoint(place: Place) -> None:

@@ -91,8 +91,29 @@ PAGES = tool(page=WHOLE, page_size=WHOLE)
 USERS = tool(active=FLAG, min_age=WHOLE, max_age=WHOLE)
 TICKET = tool("id", id=WHOLE)
 CERTIFICATE = tool("host", host=TEXT, port={"type": "integer", "default": 443})
+PET = tool("body", body={
+    "type": "object",
+    "properties": {
+        "kind": listed("DOG", "CAT"), "category": listed("dog", "cat"), "born": DAY, "name": TEXT,
+        "vet": {"type": "object", "properties": {"name": TEXT, "street": TEXT}},
+    },
+    "required": ["name", "category"],
+})  # fmt: skip
+SHIPPING = tool("order", "status", order=WHOLE, status=TEXT)
+SWITCH = tool("project_id", "feature", "environment", project_id=TEXT, feature=TEXT,
+              environment=TEXT)  # fmt: skip
+MEMO = tool("input", input={"type": "object", "properties": {"text": TEXT}, "required": ["text"]})
 
 READ = [
+    ("create a pet called Bello, category dog, born 2021-05-06", PET,
+     {"body": {"name": "Bello", "category": "dog", "born": "2021-05-06"}}),
+    ("create a pet with name Bello and vet name Olga and category cat", PET,
+     {"body": {"name": "Bello", "category": "cat", "vet": {"name": "Olga"}}}),
+    ("add a pet named rex with category dog", PET, {"body": {"name": "rex", "category": "dog"}}),
+    ("set the status of order 1 to shipped", SHIPPING, {"order": 1, "status": "shipped"}),
+    ("enable feature f1 of project default in environment production", SWITCH,
+     {"feature": "f1", "project_id": "default", "environment": "production"}),
+    ("create a note with the text buy milk", MEMO, {"input": {"text": "buy milk"}}),
     ("a table at 19:30", SLOT, {"time": "19:30"}),
     ("a table at 19:30:10", SLOT, {"time": "19:30:10"}),
     ("a table at 7:30 pm", CLOCK, {"time": "19:30:00"}),
@@ -613,3 +634,11 @@ def test_what_only_the_place_of_a_value_says_is_read_and_has_to_be_shown(
 ) -> None:
     found = read_arguments(task, schema, now=NOW)
     assert (found.arguments, found.doubtful) == (arguments, doubtful)
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["add a pet to the team called Rockets", "add a pet to our team named Rockets", "rename a pet"],
+)
+def test_a_name_of_another_thing_is_not_read(task: str) -> None:
+    assert "name" not in read_arguments(task, PET, now=NOW).arguments.get("body", {})
