@@ -30,15 +30,18 @@ READING = frozenset(
     "query read resolve search show stat status summarize tail tree validate verify view".split()
 )
 WRITING = frozenset(
-    "add append apply approve archive assign book buy call cancel clear close commit convert copy "
-    "create delete deploy destroy disable drop edit enable eval evaluate exec execute fill fork "
-    "grant import insert install invite invoke kill launch lock merge modify move open order patch "
-    "pay post publish purge push put register release remove rename replace reply reset restart "
-    "restore revert revoke run save send set share sign start stop store submit subscribe sync "
-    "terminate toggle transfer trigger uninstall unlock update upload upsert write".split()
+    "acknowledge add append apply approve archive assign book broadcast buy call cancel clear "
+    "close commit consume convert copy create decrement delete deploy dequeue destroy disable "
+    "drop edit enable enqueue erase eval evaluate exec execute fill flush fork grant import "
+    "increment insert install invite invoke kill launch lock merge modify move notify open "
+    "order patch pay post publish purge push put reboot register release remove rename replace "
+    "reply reset restart restore revert revoke run save send set share shutdown sign start stop "
+    "store submit subscribe sync terminate toggle transfer transmit trigger uninstall unlock "
+    "unsubscribe update upload upsert wipe write".split()
 )
-"""A tool is taken for a read if it is annotated so, one of the first two words of its name is in
-READING, and none is in WRITING.
+"""A tool is taken for a read if it is annotated so, its name is of ASCII letters, one of the first
+two words of it is in READING, and none is in WRITING. A letter that only looks like one of them
+would hide a word.
 """
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -132,9 +135,10 @@ def classify_tool_access(
     hints = tool.get("annotations")
     said = isinstance(hints, Mapping) and hints.get("readOnlyHint") is True
     denied = isinstance(hints, Mapping) and hints.get("destructiveHint") is True
-    words = _to_snake_case(str(tool["name"])).split("_")
+    name = str(tool["name"])
+    words = _to_snake_case(name).split("_")
     plausible = bool(READING & set(words[:2])) and not WRITING & set(words)
-    return "read" if said and plausible and not denied else "write"
+    return "read" if said and plausible and name.isascii() and not denied else "write"
 
 
 def modernize_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
