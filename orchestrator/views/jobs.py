@@ -145,11 +145,12 @@ def build_forge_result(job: Job) -> Result:
         "`call_read`, what writes with `call_write`."
     )
     if isinstance(came := done.get("task"), Mapping):
-        shown = render_task_result(came)
         told["result"]["task"] = _cut_came(came)
-        text += "\nWhat the task came to: " + cut_text(
-            "\n".join(block.get("text", "") for block in shown["content"]), MAX_CAME
-        )
+        # Which tools fit the task is said already: those of the new server.
+        if came.get("state") != "suggested" or "nothing" in came:
+            blocks = render_task_result(came)["content"]
+            lines = "\n".join(block.get("text", "") for block in blocks)
+            text += f"\nWhat the task came to: {cut_text(lines, MAX_CAME)}"
     if wanted := done.get("credentials"):
         text += (
             " A person has to set these credentials, of those with `instead` any one: "

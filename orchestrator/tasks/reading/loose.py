@@ -20,6 +20,11 @@ _SOUGHT = re.compile(
     r"mentioning|query|google)\s+(?P<text>[^.,;?!\n\0]{2,200})",
     re.IGNORECASE,
 )
+_ABOUT = re.compile(
+    r"\b(?:search(?:\s+\w+){1,2}?\s+for|about|containing|mentioning)\s+"
+    r"(?P<text>[^.,;?!\n\0]{2,200})",
+    re.IGNORECASE,
+)
 _GENERAL_WORDS = frozenset(
     "advance celsius detail details dollars english euros example fahrenheit free french full "
     "general german here home instance kilometers kilometres me meters metres miles month order "
@@ -93,14 +98,21 @@ def _list_written(state: Assignment) -> list[ToolParameter]:
 
 
 def read_sought(state: Assignment) -> None:
-    """What is searched for, for the one required parameter that is a text to search by."""
-    wanted = [p for p in state.list_open() if p.kind == "text" and p.required and not p.enum]
-    found = [*_SOUGHT.finditer(state.blank_used(state.lower) if state.lower else "")]
+    """What is searched for, for the one required parameter that is a text to search by. One that
+    may be left out takes what a thing is about: `tickets about printers`, not `about the tickets`.
+    """
+    texts = [p for p in state.list_open() if p.kind == "text" and not p.enum]
+    needed = [p for p in texts if p.required]
+    wanted = needed or [p for p in texts if len(p.pointer) == 1 and not p.is_choosing]
+    pattern = _SOUGHT if needed else _ABOUT
+    found = [*pattern.finditer(state.blank_used(state.lower) if state.lower else "")]
     if len(wanted) != 1 or len(found) != 1:
         return
     start, end = found[0].span("text")
     text = state.task[start:end].strip()
     text = re.sub(r"^(?:the|a|an|all|any)\s+", "", text)
+    if not needed and {*text.lower().split()} & {*state.things, *w.DEICTIC}:
+        return
     if text and _is_unused_span(state, start, end):
         state.assign(wanted[0], text, found[0].group(), state.list_covered(start, end))
         state.doubtful.append(wanted[0].name)

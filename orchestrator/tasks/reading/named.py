@@ -14,6 +14,8 @@ from orchestrator.tasks.reading.values import Value
 from registry.search.words import split_words
 from sandbox.schemas.accepted import get_place
 
+MAX_COUNTED = 100
+"""More than so many things are a year, a status or a model, where nothing says that they count."""
 _EXPLICIT = re.compile(
     r"\s*(?:=|:)\s*(?P<a>[\w.@+-]{1,100})|\s+(?:named|called)\s+(?P<b>[\w.@+-]{1,100})"
 )
@@ -243,7 +245,11 @@ def read_counts(state: Assignment) -> None:
 
 
 def _is_asked_for(state: Assignment, value: Value) -> bool:
-    """Whether a number says how many of a tool's things are wanted: `list 2 boats`."""
+    """Whether a number says how many of a tool's things are wanted: `list 2 boats`, but not `list
+    404 errors` nor `list 12 volt lamps`.
+    """
+    if value.value > MAX_COUNTED:
+        return False
     behind = _THINGS.match(state.lower, value.end)
     asked = _ASKED.fullmatch(state.lower, 0, value.start) is not None
     return asked and behind is not None and behind["things"] in state.things
@@ -252,7 +258,7 @@ def _is_asked_for(state: Assignment, value: Value) -> bool:
 _ASKED = re.compile(
     r"\s*(?:please\s+)?(?:list|show|get|give|fetch|find|display|print)\s+(?:(?:me|us)\s+)?"
 )
-_THINGS = re.compile(r"\s+(?:\w+\s+)?(?P<things>[^\W\d_]{2,40}s)\b")
+_THINGS = re.compile(r"\s+(?P<things>[^\W\d_]{2,40}s)\b")
 
 
 def read_set(state: Assignment) -> None:

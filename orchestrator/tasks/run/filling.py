@@ -98,7 +98,7 @@ class Filling:
         if looked_up is not None:
             return looked_up
         # Whoever names the tool and no arguments wants it called, whatever else the words say.
-        doubts = () if given else list_doubts(filled.reading)
+        doubts = () if given else (*list_doubts(filled.reading), *_doubt_unbound(step, filled))
         if not filled.is_complete or doubts:
             asked = await self._ask_endpoint(step, tool)
             if asked is not None:
@@ -381,3 +381,13 @@ def bind_results(
     outputs = {each["id"]: find_answer_schema(made) for each, made in earlier}
     bound = bind_steps(Plan((*before, own)), outputs, {step["id"]: tool.input_schema})
     return bound.steps[-1].arguments
+
+
+def _doubt_unbound(step: StepState, filled: Filled) -> tuple[str, ...]:
+    """What a step says of the result before it that none of its arguments takes: `list the orders
+    of each` for a tool that lists all orders.
+    """
+    said = "each" if step.get("pick") == "each" else step.get("uses", "")
+    if not said or not step.get("after") or holds_reference(filled.arguments):
+        return ()
+    return (f"{said!r} of the task went into no argument: it is called without what came before.",)

@@ -125,6 +125,10 @@ def test_a_client_is_told_whether_a_forge_changed_anything() -> None:
 
     assert tell(made).startswith("Registered. Its tools: pets.list.")
     assert tell({**made, "unchanged": True}).startswith("Registered before, and nothing changed.")
+    fits = {"state": "suggested", "candidates": [{"tool": "pets.list"}]}
+    assert tell({**made, "task": fits}) == tell(made)
+    asked = {"state": "suggested", "candidates": [], "nothing": ["remark"]}
+    assert "What the task came to: The words ask for nothing" in tell({**made, "task": asked})
 
 
 @pytest.mark.parametrize("ended", [click.Abort(), WrongPin("that is not the PIN")])

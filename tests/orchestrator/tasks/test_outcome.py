@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.tasks.run.filling import _mark_given
+from orchestrator.tasks.model import Reading
+from orchestrator.tasks.run.filling import Filled, _doubt_unbound, _mark_given
 from orchestrator.tasks.run.outcome import (
     build_outcome,
     explain_arguments,
@@ -118,3 +119,13 @@ def test_what_one_step_answered_is_told_beside_another_s_failure_or_question() -
         told = render_task_result(build_outcome(state))
         assert told["content"][0]["text"] == 'show boat: shop.boat answered {"id": 1}'
         assert "answers" not in told.get("structuredContent", {})
+
+
+def test_a_step_that_takes_nothing_of_the_result_that_it_points_at_is_doubted() -> None:
+    each: Any = {"after": ["s1"], "pick": "each", "uses": ""}
+    (told,) = _doubt_unbound(each, Filled({}, Reading(), ()))
+    assert told.startswith("'each' of the task went into no argument")
+    bound = Filled({"zone": {"$ref": "s1", "path": "$[*].id"}}, Reading(), ())
+    assert _doubt_unbound(each, bound) == ()
+    alone: Any = {"after": [], "pick": "", "uses": "name"}
+    assert _doubt_unbound(alone, Filled({}, Reading(), ())) == ()

@@ -355,6 +355,25 @@ def test_a_number_before_several_things_counts_them_and_is_no_id() -> None:
     assert (one.missing, one.unused) == (("boat_id",), ("2",))
     many = read_arguments("list 2 boats", SHOP, tool="list_boats")
     assert many.arguments == {"limit": 2}
+    for said in ("list 404 boats", "list 12 volt boats"):
+        assert read_arguments(said, tool(limit=WHOLE), tool="list_boats").arguments == {}
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("find tickets about search", {"q": "search"}),
+        ("search tickets for login", {"q": "login"}),
+        ("tell me about the tickets", {}),
+        ("search for tickets", {}),
+        ("list tickets", {}),
+    ],
+)
+def test_what_things_are_about_is_searched_for_where_a_tool_searches(
+    task: str, expected: dict[str, str]
+) -> None:
+    found = read_arguments(task, tool(q=TEXT, limit=WHOLE), now=NOW, tool="list_tickets")
+    assert (found.arguments, found.doubtful) == (expected, tuple(expected))
 
 
 def test_a_name_beside_a_quotation_is_no_title() -> None:
