@@ -69,6 +69,8 @@ _CONTROLLER = re.compile(r"(?<=[A-Za-z0-9])Controller(?=[._][A-Za-z])")
 """Of the class whose method an operation is, as NestJS and LoopBack call it: every tool would have
 the word, and nobody asks for it.
 """
+_METHOD_TWICE = re.compile(r"\A(get|put|post|patch|delete)_(?=\1_)")
+"""Of a function whose name begins with its method, to which sanic-ext and quart-schema add it."""
 _PREFIX_SEGMENT = re.compile(r"api|rest|v\d+(\.\d+)*", re.IGNORECASE)
 
 
@@ -182,7 +184,7 @@ def name_pager_argument(taken: Collection[str]) -> str:
 def _name_from_id(operation: Operation) -> str:
     if operation.id.startswith(f"{operation.method} /"):
         return ""
-    name = to_snake_case(_CONTROLLER.sub("", operation.id))
+    name = _METHOD_TWICE.sub("", to_snake_case(_CONTROLLER.sub("", operation.id)))
     if name.endswith(to_snake_case(operation.method)):
         # FastAPI writes function, path and method into the id; the function says it all.
         generated = to_snake_case(f"{operation.path} {operation.method}")

@@ -351,6 +351,12 @@ class Settings:
         return self.home / "checkpoints.db"
 
 
+def locate_home(environment: Mapping[str, str]) -> Path:
+    """Where the home is, which need not be there."""
+    named = environment.get("TOOLWRIGHT_HOME")
+    return Path(named or Path.home() / ".toolwright").expanduser().absolute()
+
+
 def load_settings(
     environment: Mapping[str, str] | None = None,
     *,
@@ -364,8 +370,7 @@ def load_settings(
     SettingInvalid, BandsUnordered.
     """
     given = os.environ if environment is None else environment
-    home = home or Path(given.get("TOOLWRIGHT_HOME") or Path.home() / ".toolwright")
-    home = home.expanduser().absolute()
+    home = home.expanduser().absolute() if home else locate_home(given)
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if (home / RESTORING).exists():

@@ -34,6 +34,9 @@ def _name(id: str, method: str = "GET", path: str = "/x") -> str:
     [
         ("listZones", "list_zones"),
         ("PetController_findPets", "pet_find_pets"),
+        ("get~get_order", "get_order"),
+        ("delete_delete_alert", "delete_alert"),
+        ("forget_get_order", "forget_get_order"),
         ("PetController.find_v2", "pet_find_v2"),
         ("Controller_find", "controller_find"),
         ("updateController", "update_controller"),

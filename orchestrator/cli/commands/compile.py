@@ -28,10 +28,12 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.fetch import GuardedFetch
+from orchestrator.settings import load_settings, locate_home
 from registry.errors import advise
+from registry.store import Store
 from sandbox.broker.live import LiveHttp
 from sandbox.bundle.model import Bundle, write_bundle
-from sandbox.errors import SandboxError
+from sandbox.errors import Frozen, SandboxError
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.policy import Origin, parse_origin
 
@@ -130,6 +132,7 @@ def check_replaceable(out: Path) -> None:
 def _load_document(spec: str, allow_private: bool) -> Document:
     if not spec.startswith(("http://", "https://")):
         return load_document(Path(spec).expanduser())
+    _check_not_frozen()
     fetch = _build_fetch(spec, allow_private)
     try:
         content = fetch(spec)
@@ -144,6 +147,16 @@ def _load_document(spec: str, allow_private: bool) -> Document:
             todo += "; an API on this machine or network needs --allow-private"
         raise OrchestratorError(f"{spec} cannot be fetched: {reason}. {todo}.") from error
     return replace(parse_document(content, spec, url=spec, fetch=fetch), served=True)
+
+
+def _check_not_frozen() -> None:
+    """Raises Frozen where this home is. It needs none to compile."""
+    if locate_home(os.environ).exists():
+        settings = load_settings()
+        if settings.database is not None and settings.database.exists():
+            with Store.open(settings.database_url) as store:
+                if store.processes.get_freeze().frozen:
+                    raise Frozen
 
 
 def _build_fetch(spec: str, allow_private: bool) -> Fetch:

@@ -7,12 +7,15 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.settings import load_settings
+from registry.store import Store
 from sandbox.bundle.model import read_bundle
 from tests.functional.commands import command_server
 from tests.world.harbour import HarbourApi, harbour_api
@@ -69,6 +72,18 @@ def test_a_bundle_is_written_and_what_is_left_out_is_located(document: Path) -> 
     assert [path.name for path in document.parent.iterdir()] == ["pets.yaml", "out"] or sorted(
         path.name for path in document.parent.iterdir()
     ) == ["out", "pets.yaml"]
+
+
+def test_nothing_is_fetched_while_everything_is_frozen(harbour: HarbourApi, tmp_path: Path) -> None:
+    settings = load_settings(home=tmp_path / "home")
+    with Store.open(settings.database_url) as store:
+        store.processes.freeze(time.time(), "test")
+    before = len(harbour.received("GET"))
+    words = ["compile", f"{harbour.url}/openapi.json", "--out", str(tmp_path / "out")]
+    given = {**ENVIRONMENT, "TOOLWRIGHT_HOME": str(settings.home)}
+    refused = command_server().run([*words, "--allow-private"], given, SECONDS)
+    assert (refused.returncode, "toolwright unfreeze" in refused.stderr) == (1, True)
+    assert len(harbour.received("GET")) == before
 
 
 def test_compiling_again_replaces_the_bundle(document: Path) -> None:
