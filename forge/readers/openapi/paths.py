@@ -15,7 +15,8 @@ from sandbox.bundle.apispec import Parameter
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 _FOREIGN = re.compile(
-    r"(?<=/):([A-Za-z_]\w*)(?=[/?#]|\Z)|<(?:\w+:)?(\w+)>|%7B([^{}/%]+)%7D|\{\{(\w+)\}\}",
+    r"(?<=/):([A-Za-z_]\w*)(?=[/?#]|\Z)|<(?:\w+:)?(\w+)>|%7B([^{}/%]+)%7D|\{\{(\w+)\}\}"
+    r"|(?<=/)\*(\w*)(?=[/?#]|\Z)",
     re.ASCII | re.IGNORECASE,
 )
 """Placeholders as they are in routes of frameworks, or escaped."""
@@ -47,7 +48,8 @@ def rename_placeholders(path: str, nodes: list[Node]) -> str:
 
     `{name+}`, `{+name}`, `{name*}`, `{name:int}` and `{name:[0-9]+}` are used by gateways and
     frameworks (cf. RFC 6570). A segment `:name` is a placeholder in most frameworks' routes;
-    `<name>`, `{{name}}`, `%7Bname%7D` and the end `.:name` are only if that is declared. `{?name}`
+    `<name>`, `{{name}}`, `%7Bname%7D`, the end `.:name`, and a segment `*` or `*name` are only if
+    that is declared. `{?name}`
     goes, as `list_expressed` tells of it, `{/name}`, `{.name}` and `{;name}` where that is not
     declared, and so does the origin of a whole URL.
     """
@@ -70,7 +72,7 @@ def rename_placeholders(path: str, nodes: list[Node]) -> str:
         return f";{name}={{{name}}}" if sign == ";" else f"{sign}{{{name}}}"
 
     def rewrite(match: re.Match[str]) -> str:
-        name = match[1] or match[2] or match[3] or match[4]
+        name = match[1] or match[2] or match[3] or match[4] or match[5] or "*"
         return f"{{{name}}}" if match[1] or name in declared else match[0]
 
     def end(match: re.Match[str]) -> str:

@@ -825,6 +825,7 @@ def test_a_parameter_in_the_words_of_another_version_is_read(
         ("/pets/<int:id>.json", "/pets/{id}.json"),
         ("/pets/%7Bid%7D", "/pets/{id}"),
         ("/pets/{{id}}", "/pets/{id}"),
+        ("/pets/*id", "/pets/{id}"),
         ("https://pets.example/pets/{id}", "/pets/{id}"),
     ],
 )
@@ -845,12 +846,21 @@ def test_a_placeholder_in_a_frameworks_words_is_the_declared_parameter(
         ("/pets:search", "/pets:search"),
         ("/pets/12:30", "/pets/12:30"),
         ("/pets/<b>", "/pets/%3Cb%3E"),
+        ("/pets/*", "/pets/*"),
+        ("/pets/*id", "/pets/*id"),
     ],
 )
 def test_only_a_whole_segment_after_a_colon_is_an_undeclared_placeholder(
     path: str, template: str
 ) -> None:
     assert operation(f"'{path}': {{get: {{}}}}").path == template
+
+
+def test_a_star_that_is_declared_is_an_argument() -> None:
+    """As Elysia and Fastify describe what lies below a path."""
+    parameter = "{name: '*', in: path, required: true, schema: {type: string}}"
+    one = operation(f"'/files/*': {{get: {{parameters: [{parameter}]}}}}")
+    assert (one.path, [p.name for p in one.parameters]) == ("/files/{*}", ["*"])
 
 
 @pytest.mark.parametrize(
