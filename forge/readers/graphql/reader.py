@@ -45,6 +45,8 @@ _HINT = re.compile(
     rb"|apollo-require-preflight",
     re.IGNORECASE,
 )
+_IDENTIFYING = frozenset("code guid id key number sku slug uuid".split())
+"""Last words of arguments that tell one thing from others."""
 _RESULT = re.compile(r"(?:Connection|Payload|Edge|Result|Response|Output)\Z")
 
 
@@ -166,9 +168,23 @@ def _build_operation(
 
 
 def _classify_access(kind: Kind, field: GraphqlField) -> Access:
-    """Classify a field; a query whose name begins with an acting verb counts as a write."""
+    """Classify a field; a query whose name begins with an acting verb counts as a write, unless the
+    word is a noun there.
+    """
     first = split_words(field.name)[:1]
-    return "write" if kind == "mutation" or (first and first[0] in ACTS) else "read"
+    acts = bool(first) and first[0] in ACTS and not _names_thing(field)
+    return "write" if kind == "mutation" or acts else "read"
+
+
+def _names_thing(field: GraphqlField) -> bool:
+    """Whether a field is called as the type that it gives, `post(id: ID!): Post` or `postById`, and
+    takes nothing but what tells one of them from others: a query does nothing else (GraphQL,
+    October 2021, section 2.3), and its verb is none.
+    """
+    named, _, by = field.name.partition("By")
+    told = [argument.name for argument in field.arguments] + ([by] if by else [])
+    last = {(split_words(name) or [""])[-1] for name in told}
+    return split_words(named) == split_words(field.type.innermost_name) and last <= _IDENTIFYING
 
 
 def _name_group(field: GraphqlField) -> str:

@@ -53,6 +53,36 @@ def test_directives_of_servers_extensions_and_other_roots_are_read() -> None:
     assert found["b"].description.startswith("Deprecated.")
 
 
+def test_a_query_that_is_called_as_what_it_gives_is_a_read_though_its_name_is_a_verb_too() -> None:
+    text = """
+    type Query {
+      post(id: ID!): Post
+      postByBlogIdAndSlug(blogId: ID!, slug: String!): Post
+      order(number: Int): Order!
+      orderLatest: Order
+      orderNow(id: ID!): Order
+      book(id: ID!, guest: String!): Book
+      run(id: ID!): Result
+      cancel(id: ID!): Order
+    }
+    type Post { id: ID! }
+    type Order { id: ID! }
+    type Book { id: ID! }
+    type Result { id: ID! }
+    """
+    found = {tool.name: tool.access for tool in compile_sdl(textwrap.dedent(text)).bundle.tools}
+    assert found == {
+        "post": "read",
+        "post_by_blog_id_and_slug": "read",
+        "order": "read",
+        "order_latest": "write",
+        "order_now": "write",
+        "book": "write",
+        "run": "write",
+        "cancel": "write",
+    }
+
+
 def test_a_part_of_a_schema_that_only_extends_its_root_is_read() -> None:
     (tool,) = compile_sdl("extend type Query {\n  me: String\n}\n").bundle.tools
     assert tool.name == "me"
