@@ -4,10 +4,11 @@ from starting `toolwright run NAME`.
     python -m bench.start [--rounds 5] [--servers 10000] [--peer 'COMMAND ...']
 
 `initialize` and `tools/list` are answered before everything is loaded (by `run` from its second
-start on), the first `tools/call` (of `serve` a `status`) after it. With `--servers` so many are registered (about 10 ms of CPU each, before the
-first start), and the last line is what the process then uses in a second without a call, over the
-minute after half a minute. `--peer` is another server's command on stdio, started in the same run.
-Figures are medians; CPU is user and system of that process until the answer.
+start on), the first `tools/call` (of `serve` a `status`) after it. With `--servers` so many are
+registered (about 10 ms of CPU each, before the first start), and the last line is what the process
+then uses in a second without a call, over the minute after half a minute. `--peer` is another
+server's command on stdio, started in the same run. Figures are medians; CPU is user and system of
+that process until the answer.
 """
 
 from __future__ import annotations
