@@ -9,14 +9,12 @@ https://modelcontextprotocol.io/specification/2026-07-28
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator.frontends.greeting import LEGACY, MODERN, VERSION
+from orchestrator.frontends.greeting import LEGACY, MODERN, VERSION, read_kept, write_kept
 from orchestrator.settings import Settings
 from registry.database.fingerprint import compute_server_fingerprint
 
@@ -101,14 +99,8 @@ def keep_greeting(home: Path, fingerprint: str, greeting: FlatGreeting) -> None:
     file goes without.
     """
     kept = json.dumps({"of": fingerprint, "by": VERSION, **asdict(greeting)})
-    place = _locate(home, greeting.card.name)
-    if len(kept) > MAX_KEPT or _read_kept(place) == kept:
-        return
-    draft = place.with_name(f".{place.name}.{os.getpid()}")
-    with suppress(OSError):
-        place.parent.mkdir(mode=0o700, exist_ok=True)
-        draft.write_text(kept, "utf-8")
-        draft.replace(place)
+    if len(kept) <= MAX_KEPT:
+        write_kept(_locate(home, greeting.card.name), kept)
 
 
 def find_kept_greeting(name: str, settings: Settings) -> FlatGreeting | None:
@@ -117,7 +109,7 @@ def find_kept_greeting(name: str, settings: Settings) -> FlatGreeting | None:
     """
     fingerprint = compute_server_fingerprint(settings.database, name) if settings.database else ""
     try:
-        kept = json.loads(_read_kept(_locate(settings.home, name)))
+        kept = json.loads(read_kept(_locate(settings.home, name), MAX_KEPT))
         if not fingerprint or (kept["of"], kept["by"]) != (fingerprint, VERSION):
             return None
         found = FlatGreeting(ServerInfo(**kept["card"]), kept["tools"], kept["abilities"])
@@ -128,11 +120,3 @@ def find_kept_greeting(name: str, settings: Settings) -> FlatGreeting | None:
 
 def _locate(home: Path, name: str) -> Path:
     return home / FOLDER / f"{name}.json"
-
-
-def _read_kept(place: Path) -> str:
-    try:
-        with place.open("rb") as file:
-            return file.read(MAX_KEPT).decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""

@@ -61,19 +61,13 @@ def keep_instructions(home: Path, fingerprint: str, instructions: str) -> None:
     """Keep the instructions that fit a database with that fingerprint. A home that takes no file
     goes without.
     """
-    kept = json.dumps({"of": fingerprint, "instructions": instructions})
-    if _read_kept(home) == kept:
-        return
-    draft = home / f".{FILE}.{os.getpid()}"
-    with suppress(OSError):
-        draft.write_text(kept, "utf-8")
-        draft.replace(home / FILE)
+    write_kept(home / FILE, json.dumps({"of": fingerprint, "instructions": instructions}))
 
 
 def find_kept_instructions(home: Path, fingerprint: str) -> str | None:
     """The instructions that were kept for that fingerprint; None where there are none."""
     try:
-        kept = json.loads(_read_kept(home))
+        kept = json.loads(read_kept(home / FILE, MAX_KEPT))
     except (ValueError, RecursionError):
         return None
     if not isinstance(kept, Mapping) or kept.get("of") != fingerprint:
@@ -82,10 +76,22 @@ def find_kept_instructions(home: Path, fingerprint: str) -> str | None:
     return told if isinstance(told, str) else None
 
 
-def _read_kept(home: Path) -> str:
+def write_kept(place: Path, kept: str) -> None:
+    """Put a text in the place of what a file has, at once, where it is another one."""
+    if read_kept(place, len(kept) + 1) == kept:
+        return
+    draft = place.with_name(f".{place.name}.{os.getpid()}")
+    with suppress(OSError):
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+        draft.write_text(kept, "utf-8")
+        draft.replace(place)
+
+
+def read_kept(place: Path, most: int) -> str:
+    """The first `most` bytes of a file as a text; "" where it cannot be read."""
     try:
-        with (home / FILE).open("rb") as file:
-            return file.read(MAX_KEPT).decode("utf-8")
+        with place.open("rb") as file:
+            return file.read(most).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
 

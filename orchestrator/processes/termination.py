@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Coroutine
+from typing import Any
 
 TERMINATED = 128 + signal.SIGTERM
 """The exit status of a process that SIGTERM ended."""
+
+
+def run_until_terminated(serving: Coroutine[Any, Any, None]) -> None:
+    """Run what serves to its end. Raises SystemExit where SIGTERM cancelled it."""
+    try:
+        asyncio.run(serving)
+    except asyncio.CancelledError:
+        raise SystemExit(TERMINATED) from None
 
 
 def cancel_at_sigterm() -> None:

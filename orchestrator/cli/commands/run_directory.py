@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +13,7 @@ import click
 
 from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.bundle_directory import DirectoryGrants, read_secrets, serve_directory
-from orchestrator.processes.termination import TERMINATED
+from orchestrator.processes.termination import run_until_terminated
 from orchestrator.settings import load_engine_settings
 from sandbox.bundle.model import Bundle, read_bundle
 from sandbox.engines.process import ProcessRunner
@@ -41,10 +40,7 @@ def serve_directory_process(
         raise OrchestratorError(f"{directory} is a third-party server. {ADD}")
     secrets = read_secrets(creds, bundle.credentials) if creds else {}
     grants = DirectoryGrants(allow_private, allow_writes, secrets)
-    try:
-        asyncio.run(_serve_bundle(bundle, engine, grants))
-    except asyncio.CancelledError:
-        raise SystemExit(TERMINATED) from None
+    run_until_terminated(_serve_bundle(bundle, engine, grants))
 
 
 async def _serve_bundle(bundle: Bundle, engine: str | None, grants: DirectoryGrants) -> None:

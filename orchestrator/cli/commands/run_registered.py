@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from orchestrator.frontends.early import EarlyAnswers
 from orchestrator.frontends.single_server import serve_registered
-from orchestrator.processes.termination import TERMINATED
+from orchestrator.processes.termination import run_until_terminated
 
 
 def serve_registered_process(
@@ -19,7 +17,4 @@ def serve_registered_process(
     """Serve the server of that name over stdin and stdout until end of file, where `early` has
     answered until now; its calls go out with that account.
     """
-    try:
-        asyncio.run(serve_registered(name, engine, with_control, account, early))
-    except asyncio.CancelledError:
-        raise SystemExit(TERMINATED) from None
+    run_until_terminated(serve_registered(name, engine, with_control, account, early))

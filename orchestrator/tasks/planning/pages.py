@@ -37,10 +37,10 @@ def describe_page(tool: ToolDefinition, arguments: Mapping[str, Any], answer: An
     """What is to be said of a list that may go on behind what was answered, "" where it is whole,
     or where who asked said which part is wanted.
     """
-    parameters = list_parameters(tool.input_schema)
     most = find_most(tool)
-    asked = {p.name for p in parameters if _is_paging(p)} | {most}
-    if not takes_pages(tool) or asked & arguments.keys():
+    paging = {p.name for p in list_parameters(tool.input_schema) if _is_paging(p)}
+    paging |= {most} if most else set()
+    if not paging or paging & arguments.keys():
         return ""
     rows = _find_rows(answer)
     if rows is None or len(rows) < find_page_size(tool):
