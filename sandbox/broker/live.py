@@ -135,6 +135,8 @@ class LiveHttp:
                 if call is not None:
                     call.memory.take(len(content))
                     held += len(content)
+            if decoder:
+                decoder.check_end()
             return bytes(body)
         finally:
             # Whoever keeps the answer counts it as a whole.

@@ -85,6 +85,7 @@ class ContentDecoder:
         self._coding = coding
         self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB) if coding == "gzip" else None
         self._head = b""
+        self._begun = False
 
     def decode(self, chunk: bytes, room: int) -> bytes:
         """The content of a chunk, `room` bytes of it at most. Raises UpstreamUnreachable."""
@@ -94,6 +95,7 @@ class ContentDecoder:
                 return b""
             self._inflater = zlib.decompressobj(_choose_window(chunk))
         content = bytearray()
+        self._begun = self._begun or bool(chunk)
         try:
             while chunk and len(content) < room:
                 if self._inflater.eof:
@@ -107,6 +109,15 @@ class ContentDecoder:
                 f"the answer's {self._coding} coding is broken: {error}"
             ) from error
         return bytes(content)
+
+    def check_end(self) -> None:
+        """Raise UpstreamUnreachable where what was decoded ends before its coding does: what is
+        missing is not told by a body's length, which is that of the coded bytes.
+        """
+        if self._head if self._inflater is None else self._begun and not self._inflater.eof:
+            raise UpstreamUnreachable(
+                f"the answer's {self._coding} coding breaks off, so that a part is missing"
+            )
 
 
 def _choose_window(begin: bytes) -> int:

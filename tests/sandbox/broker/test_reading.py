@@ -150,6 +150,25 @@ def test_a_body_is_decoded_as_servers_write_it(what: str, size: int) -> None:
     assert decoder is not None
     parts = [written[at : at + size] for at in range(0, len(written), size)]
     assert b"".join(decoder.decode(part, 1 << 20) for part in parts) == TEXT
+    decoder.check_end()
+
+
+@pytest.mark.parametrize("what", sorted(set(CODED) - {"gzip with zeros behind it"}))
+def test_a_coding_that_breaks_off_is_no_answer(what: str) -> None:
+    coding, write = CODED[what]
+    written = write()
+    for end in (1, 2, 12, len(written) // 2, len(written) - 1):
+        decoder = create_decoder([("content-encoding", coding)])
+        assert decoder is not None
+        decoder.decode(written[:end], 1 << 20)
+        with pytest.raises(UpstreamUnreachable, match="a part is missing"):
+            decoder.check_end()
+
+
+def test_an_answer_without_a_body_may_name_a_coding() -> None:
+    decoder = create_decoder([("content-encoding", "gzip")])
+    assert decoder is not None
+    decoder.check_end()
 
 
 def test_no_more_is_decoded_than_there_is_room_for() -> None:
