@@ -10,7 +10,8 @@ same run are measured, with `--fastmcp`, FastMCP's proxy before such an echo ser
 its own, and with `--peer` whatever a command serves over stdio (its first tool is called). CPU is
 that of the gateway's process (user and system), not of the container or the server behind it;
 `beside` is that of the process that stores its calls while there are many
-(`registry/calls/record_process.py`). What is measured begins when that one is there.
+(`registry/calls/record_process.py`). What is measured begins when that one is there, and all that
+a gateway loads ahead.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ BUNDLE = Bundle(
     provenance=Provenance("bench", "0" * 64),
 )
 RECORDER = "registry.calls.record_process"
-WARM_CALLS, WARM_SECONDS = 300, 8.0
+WARM_CALLS = 300
+LOOK_SECONDS, IDLE_LOOKS, IDLE_SHARE = 1.0, 5, 0.03
+"""A process is at rest once it took no more than this share of a CPU in so many looks at it."""
 FASTMCP_ECHO = """from fastmcp import FastMCP
 
 server = FastMCP("echo")
@@ -161,6 +164,16 @@ class Peer:
         children = psutil.Process(self._process.pid).children()
         return sum(read_cpu(child) for child in children if RECORDER in child.cmdline())
 
+    def wait_idle(self) -> None:
+        """Return once it does nothing of its own any more, as `serve` does that loads ahead what
+        the first task takes.
+        """
+        looks, used = 0, self.cpu()
+        while looks < IDLE_LOOKS:
+            time.sleep(LOOK_SECONDS)
+            before, used = used, self.cpu()
+            looks = looks + 1 if used - before <= IDLE_SHARE * LOOK_SECONDS else 0
+
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -187,7 +200,7 @@ def figures(
 
 def measure_peer(name: str, peer: Peer, call: dict[str, Any], load: Load) -> list[Figures]:
     peer.measure(call, WARM_CALLS, 1)
-    time.sleep(WARM_SECONDS)
+    peer.wait_idle()
     found = []
     for concurrent in load.concurrent:
         before, beside = peer.cpu(), peer.cpu_beside()
