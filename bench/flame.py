@@ -84,6 +84,7 @@ def sample_calls(py_spy: str, seconds: int) -> str:
         peer = Peer([sys.executable, "-m", "orchestrator", "serve", "--no-control"], environment)
         call = {"name": "call_read", "arguments": CALL}
         peer.measure(call, 500, 1)
+        peer.wait_idle()
         options = ["--gil", "--function", "--format", "raw", "--rate", str(RATE)]
         target = ["--duration", str(seconds), "--output", str(seen), "--pid", str(peer.process_id)]
         looking = subprocess.Popen([py_spy, "record", *options, *target], stdout=subprocess.DEVNULL)
