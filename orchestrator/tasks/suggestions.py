@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from forge.text import shorten_text
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.catalog import Catalog
 from registry.models import LEAST_SHOWN, Entry, Route, ToolMatch
@@ -19,6 +20,10 @@ from sandbox.errors import BundleInvalid
 
 MOST_READ = 1_000
 """Of so many listings the schemas are kept: the same tools are found again and again."""
+MAX_DESCRIPTION = 2_000
+"""Letters of a description that are told: a third-party server's may have as many as it likes."""
+SCHEMA_LETTERS = 64_000
+"""Of the schemas of one answer. The best match has its own in any case."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +41,18 @@ class Suggestion:
         return {
             "tool": f"{match.entry}.{match.tool}",
             "call_with": "call_read" if self.access == "read" else "call_write",
-            "description": match.description,
+            "description": shorten_text(match.description, MAX_DESCRIPTION),
             "server": match.title,
             "group": match.group,
             "similarity": round(match.score, 4),
             "trust": self.standing.level,
             "reliability": self.standing.score,
-            "inputSchema": _read_input_schema(tool.listed),
+            "inputSchema": _read_input_schema(tool.listed)[0],
         }
+
+    def count_letters(self) -> int:
+        """The letters of its input schema as JSON."""
+        return _read_input_schema(self.entry.get_tool(self.match.tool).listed)[1]
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class Routed:
     def to_json(self) -> dict[str, Any]:
         """The answer as clients see it. `probability` is that of the first being right."""
         told: dict[str, Any] = {
-            "candidates": [each.to_json() for each in self.found],
+            "candidates": [*_encode_candidates(self.found)],
             "none": "forge",
             "verdict": self.route.verdict,
             "probability": round(self.route.probability, 2),
@@ -108,10 +117,23 @@ class Suggestions:
         return Suggestion(match, member.entry, member.standing, access)
 
 
+def _encode_candidates(found: Sequence[Suggestion]) -> Iterator[dict[str, Any]]:
+    """The suggestions as clients see them, without the schemas that there is no room for."""
+    room = SCHEMA_LETTERS
+    for number, each in enumerate(found):
+        told = each.to_json()
+        room -= each.count_letters()
+        if number and room < 0:
+            del told["inputSchema"]
+            told["left_out"] = f"inputSchema: `find` has it with the task {told['tool']} and k=1"
+        yield told
+
+
 @lru_cache(MOST_READ)
-def _read_input_schema(listed: str) -> Any:
-    """The input schema of a tool's listing. Nobody changes it."""
-    return exactjson.loads(listed.encode())["inputSchema"]
+def _read_input_schema(listed: str) -> tuple[Any, int]:
+    """The input schema of a tool's listing, which nobody changes, and its letters as JSON."""
+    schema = exactjson.loads(listed.encode())["inputSchema"]
+    return schema, len(exactjson.dumps(schema))
 
 
 def find_quarantined(store: Store, task: str, k: int) -> dict[str, str]:
