@@ -11,6 +11,7 @@ from markupsafe import Markup
 from orchestrator.approvals.grants import Grants, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
+from orchestrator.called_tools import CalledTools
 from orchestrator.control import runs
 from orchestrator.control.logins import LoginSession
 from orchestrator.control.rendering import NOBODY, PartRenderer, Viewer, render_template
@@ -142,7 +143,11 @@ def render_panels(
     """
     where = place or Place()
     made = renderer or open_renderer(where)
-    known = _list_parts(store, where) | _list_own_parts(store, where, settings, readers)
+    read = readers or (open_readers(settings, store) if settings else None)
+    called = CalledTools(store.servers, read.shelf if read else None)
+    known = _list_parts(store, where, called)
+    if settings and read:
+        known |= _list_own_parts(store, where, settings, read, called)
     names = list_parts(where) if made.viewer.plain else (*FRAME, *list_parts(where))
     return {
         name: _render_safely(made, where, name, known[name])
@@ -151,10 +156,10 @@ def render_panels(
     }
 
 
-def _list_parts(store: Store, place: Place) -> dict[str, Part]:
+def _list_parts(store: Store, place: Place, called: CalledTools) -> dict[str, Part]:
     name = place.name
-    call = Part("calls", "call", lambda: calls.view_call(store, name))
-    every = Part("calls", "calls", lambda: calls.view_calls(store, place))
+    call = Part("calls", "call", lambda: calls.view_call(store, name, called))
+    every = Part("calls", "calls", lambda: calls.view_calls(store, place, called))
     find = Part("calls", "filter", lambda: calls.view_filter(store, place))
     return {
         "nav": Part("home", "nav", lambda: home.view_navigation(store, place)),
@@ -175,11 +180,13 @@ def _list_parts(store: Store, place: Place) -> dict[str, Part]:
         "versions": Part(
             "server_versions", "versions", lambda: server_versions.view_versions(store, name)
         ),
-        "history": Part("servers", "history", lambda: servers.view_history(store, name)),
+        "history": Part("servers", "history", lambda: servers.view_history(store, name, called)),
         "tool": Part("server_tools", "tool", lambda: server_tools.view_tool(store, place)),
         "try": Part("server_tools", "try", lambda: server_tools.view_try_form(store, place)),
         "schema": Part("server_tools", "schema", lambda: server_tools.view_schema(store, place)),
-        "uses": Part("server_tools", "uses", lambda: server_tools.view_tool_history(store, place)),
+        "uses": Part(
+            "server_tools", "uses", lambda: server_tools.view_tool_history(store, place, called)
+        ),
         "filter": Part("calls", "no_filter", lambda: None) if name else find,
         "calls": call if name else every,
         "graph": Part("graph", "graph", lambda: graph.view_graph(store)),
@@ -191,13 +198,10 @@ def _list_parts(store: Store, place: Place) -> dict[str, Part]:
 
 
 def _list_own_parts(
-    store: Store, place: Place, settings: Settings | None, readers: RoomReaders | None
+    store: Store, place: Place, own: Settings, read: RoomReaders, called: CalledTools
 ) -> dict[str, Part]:
-    if settings is None:
-        return {}
-    own, read = settings, readers or open_readers(settings, store)
     allowed = read.consents.find_private_hosts
-    call = Part("calls", "call", lambda: calls.view_call(store, place.name, allowed()))
+    call = Part("calls", "call", lambda: calls.view_call(store, place.name, called, allowed()))
     return {
         "freeze": Part(
             "home", "freeze", lambda: home.view_freeze(store.processes, not own.pin.exists())

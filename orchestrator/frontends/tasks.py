@@ -14,6 +14,7 @@ from typing import Any
 
 from orchestrator.app import App
 from orchestrator.approvals.settling import settle_run
+from orchestrator.called_tools import CalledTools
 from orchestrator.calls import Reply
 from orchestrator.errors import OrchestratorError
 from orchestrator.frontends.greeting import EXTENSION
@@ -125,7 +126,8 @@ class ClientTasks:
             if self._server and invocation.entry != self._server:
                 raise RowNotFound("task", task[:100])
             ended = _encode_state(task, "completed", invocation.started, invocation.started)
-            finished = build_answer(encode_call(invocation))
+            called = CalledTools(self._app.store.servers, self._app.shelf)
+            finished = build_answer(encode_call(invocation, called))
             return {**ended, "result": clean_json(finished)}
         begun, running = self._calls[identity]
         if not running.done():

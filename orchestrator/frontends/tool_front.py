@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator.app import App
 from orchestrator.approvals.settling import settle_run
+from orchestrator.called_tools import CalledTools
 from orchestrator.calls import Call, Done, Reply, split_tool_name
 from orchestrator.errors import TOLD_ERRORS, UnknownTool
 from orchestrator.forging.drafts.compose import DECLINE
@@ -343,7 +344,8 @@ class ToolFront:
             # One that has just ended may not be on disk yet.
             await self._app.dispatch.ledger.wait_written()
             ended = await asyncio.to_thread(self._app.store.calls.get, identity)
-            return build_answer(encode_call(ended))
+            called = CalledTools(self._app.store.servers, self._app.shelf)
+            return build_answer(await asyncio.to_thread(encode_call, ended, called))
         call, task = running
         done, _ = await asyncio.wait({task}, timeout=wait)
         if not done:

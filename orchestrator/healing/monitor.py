@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
 
 from forge.errors import ForgeError
+from orchestrator.called_tools import CalledTools
 from orchestrator.errors import OrchestratorError
-from orchestrator.healing.versions import find_version, plan_rollback, roll_back
-from registry.errors import RegistryError, RowNotFound
+from orchestrator.healing.versions import plan_rollback, roll_back
+from registry.errors import RegistryError
 from registry.health.canary import CanaryTrial
 from registry.health.causes import Cause, find_cause, find_drift
 from registry.health.repairs import REPAIR
@@ -23,17 +23,14 @@ from registry.servers.bundles import Bundles
 from registry.servers.entries import ServerTable
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
-from sandbox.errors import BundleInvalid, SandboxError
+from sandbox.errors import SandboxError
 
 
 def diagnose_call(servers: ServerTable, shelf: Bundles, call: Invocation) -> Cause | None:
     """The cause of a call's failure, or of a difference from its API's description; by what is
     stored of it alone where its version is gone.
     """
-    tool = None
-    with suppress(RowNotFound, BundleInvalid, KeyError):
-        bundle = shelf.load_bundle(find_version(servers, call.entry, call.version))
-        tool = bundle.get_tool(call.tool)
+    tool = CalledTools(servers, shelf).find_tool(call)
     return find_drift(call, tool) or find_cause(call, tool)
 
 

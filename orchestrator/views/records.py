@@ -7,8 +7,8 @@ from typing import Any
 
 from orchestrator.approvals.preview import find_changes
 from orchestrator.approvals.text import hash_approval, render_glance
+from orchestrator.called_tools import CalledTools
 from orchestrator.gateway.exchange_json import encode_request
-from registry.health.causes import find_cause
 from registry.jobs.model_usage import ModelCall, ModelUsage
 from registry.models import Approval, Invocation
 
@@ -73,7 +73,7 @@ def encode_shown_approval(approval: Approval) -> dict[str, Any]:
     return {**encode_approval(approval), "text": render_glance(approval)}
 
 
-def encode_call(invocation: Invocation) -> dict[str, Any]:
+def encode_call(invocation: Invocation, called: CalledTools) -> dict[str, Any]:
     """A finished call as scripts see it."""
     failure = invocation.failure
     return {
@@ -85,7 +85,7 @@ def encode_call(invocation: Invocation) -> dict[str, Any]:
         "started": invocation.started,
         "latency_ms": round(invocation.latency_ms, 3),
         "failure": failure and vars(failure),
-        "cause": (cause := find_cause(invocation)) and vars(cause),
+        "cause": (cause := called.find_cause(invocation)) and vars(cause),
         "difference": (difference := invocation.difference) and vars(difference),
         "arguments": dict(invocation.arguments),
         "result": invocation.result,
@@ -96,10 +96,10 @@ def encode_call(invocation: Invocation) -> dict[str, Any]:
     }
 
 
-def render_outcome(call: Invocation) -> str:
+def render_outcome(call: Invocation, called: CalledTools) -> str:
     """How a call ended, in a word or two: `ok`, or the kind of failure and its cause."""
     if call.succeeded:
         return "ok" if call.difference is None else "ok (not as documented)"
-    cause = find_cause(call)
+    cause = called.find_cause(call)
     kind = call.failure.kind if call.failure else call.state
     return f"{kind} ({cause.kind})" if cause else kind

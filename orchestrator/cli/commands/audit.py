@@ -13,6 +13,7 @@ from orchestrator.approvals.dates import format_age, parse_moment
 from orchestrator.approvals.differences import find_differences
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
+from orchestrator.called_tools import CalledTools
 from orchestrator.cli.identifiers import StoredId
 from orchestrator.cli.terminal import (
     FAILED,
@@ -24,12 +25,13 @@ from orchestrator.cli.terminal import (
     report_errors,
 )
 from orchestrator.errors import OrchestratorError
-from orchestrator.settings import load_settings
+from orchestrator.settings import Settings, load_settings
 from orchestrator.views.records import encode_approval, encode_call
 from registry.audit.heads import HeadSigner
 from registry.audit.search import ArchiveResult, AuditQuery
 from registry.errors import RowNotFound
 from registry.models import AuditRow
+from registry.servers.bundles import Bundles
 from registry.store import Store
 
 _ID = StoredId("call", "approval", "rule", "job", others=True)
@@ -135,13 +137,14 @@ def show_record(identity: str) -> None:
     """Show everything about one call, approval, rule or job, with its exchanges, as JSON. The
     beginning of an ID is enough.
     """
-    with Store.open(load_settings().database_url) as store:
+    settings = load_settings()
+    with Store.open(settings.database_url) as store:
         found = store.audit.find_rows_about(identity)
         if not found:
             identity = _ID.convert(identity, None, click.get_current_context())
             found = store.audit.find_rows_about(identity)
         rows = [_encode_row(row) for row in found]
-        told = {**_load_record(store, identity), "audit": rows}
+        told = {**_load_record(settings, store, identity), "audit": rows}
     if not rows:
         raise RowNotFound("audit row about", identity)
     print_json(told)
@@ -196,10 +199,11 @@ def _encode_row(row: AuditRow) -> dict[str, Any]:
     return {**vars(row), "payload": json.loads(row.payload)}
 
 
-def _load_record(store: Store, identity: str) -> dict[str, Any]:
+def _load_record(settings: Settings, store: Store, identity: str) -> dict[str, Any]:
     """The call or approval of that id, as JSON; {} where there is none."""
     try:
-        return {"call": encode_call(store.calls.get(identity))}
+        called = CalledTools(store.servers, Bundles(settings.home, store.servers))
+        return {"call": encode_call(store.calls.get(identity), called)}
     except RowNotFound:
         pass
     try:

@@ -8,6 +8,7 @@ import time
 import click
 
 from orchestrator.approvals.dates import format_age
+from orchestrator.called_tools import CalledTools
 from orchestrator.cli.identifiers import StoredId, StoredName
 from orchestrator.cli.terminal import (
     json_option,
@@ -19,6 +20,7 @@ from orchestrator.cli.terminal import (
 from orchestrator.settings import load_settings
 from orchestrator.views.records import encode_call, render_outcome
 from registry.audit.search import AuditTable
+from registry.servers.bundles import Bundles
 from registry.store import Store
 
 
@@ -54,28 +56,30 @@ def logs_command(
     """Show the latest calls, of SERVER or of all; or the audit log."""
     if mark_wrong and not identity:
         raise click.UsageError("--mark-wrong goes with --call ID: `toolwright logs` lists the ids.")
-    with Store.open(load_settings().database_url) as store:
+    settings = load_settings()
+    with Store.open(settings.database_url) as store:
+        called = CalledTools(store.servers, Bundles(settings.home, store.servers))
         if mark_wrong and identity:
-            told = _mark_wrong(store, identity)
+            told = _mark_wrong(store, called, identity)
             if not as_json:
                 print_text(told)
                 return
         if identity:
-            print_json(encode_call(store.calls.get(identity)))
+            print_json(encode_call(store.calls.get(identity), called))
         elif audit:
             _print_audit(store.audit, limit, as_json)
         else:
-            _print_calls(store, server, limit, as_json)
+            _print_calls(store, called, server, limit, as_json)
 
 
-def _mark_wrong(store: Store, identity: str) -> str:
+def _mark_wrong(store: Store, called: CalledTools, identity: str) -> str:
     """Count a call as a failure; what that did, in words."""
     call = store.calls.get(identity)
     named = f"{identity} ({call.entry}.{call.tool})"
     if call.disputed:
         return f"{named} was marked already; nothing was changed."
     if not call.succeeded:
-        return f"{named} is no success ({render_outcome(call)}), so nothing was marked."
+        return f"{named} is no success ({render_outcome(call, called)}), so nothing was marked."
     before = store.standings.get(call.entry)
     after = store.calls.mark_wrong(identity, "terminal", time.time(), "marked at the terminal")
     level = f"stays {after.level}" if after.level == before.level else f"is {after.level} now"
@@ -102,10 +106,12 @@ def _print_audit(audit: AuditTable, limit: int, as_json: bool) -> None:
         )
 
 
-def _print_calls(store: Store, server: str | None, limit: int, as_json: bool) -> None:
+def _print_calls(
+    store: Store, called: CalledTools, server: str | None, limit: int, as_json: bool
+) -> None:
     calls = store.calls.find(server, limit)
     if as_json:
-        print_json([encode_call(call) for call in calls])
+        print_json([encode_call(call, called) for call in calls])
     else:
         print_table(
             ("call", "when", "tool", "outcome", "ms", "task"),
@@ -114,7 +120,7 @@ def _print_calls(store: Store, server: str | None, limit: int, as_json: bool) ->
                     call.id,
                     format_age(call.started),
                     f"{call.entry}.{call.tool}",
-                    render_outcome(call),
+                    render_outcome(call, called),
                     f"{call.latency_ms:.0f}",
                     call.task[:60],
                 )

@@ -13,6 +13,7 @@ from orchestrator.approvals.granting import find_held_permissions
 from orchestrator.approvals.grants import CONFIRM, encode_void_grant, open_grants
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
+from orchestrator.called_tools import CalledTools
 from orchestrator.calls import split_tool_name
 from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import (
@@ -133,6 +134,7 @@ def _show_tool(settings: Settings, server: str, name: str, as_json: bool) -> Non
             (store.standings.get(server), store.standings.get_operation(server, name)),
             find_held_permissions(consents, entry),
             [call for call in store.calls.find(server, LOOKED_AT) if call.tool == name],
+            CalledTools(store.servers, Bundles(settings.home, store.servers)),
         )
     if as_json:
         print_json(told)

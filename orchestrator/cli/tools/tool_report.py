@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from orchestrator.approvals.dates import format_age
+from orchestrator.called_tools import CalledTools
 from orchestrator.cli.terminal import out, print_table, print_text
 from orchestrator.cli.tools.argument_hint import (
     ArgumentNote,
@@ -46,6 +47,7 @@ def encode_tool(
     standings: tuple[Standing, Standing],
     granted: Iterable[str],
     calls: Iterable[Invocation],
+    called: CalledTools,
 ) -> dict[str, Any]:
     """The JSON object that `toolwright show SERVER.TOOL --json` prints. `standings` are the
     server's and the tool's own, `calls` this tool's latest, newest first.
@@ -82,7 +84,7 @@ def encode_tool(
             {
                 "call": call.id,
                 "started": call.started,
-                "outcome": render_outcome(call),
+                "outcome": render_outcome(call, called),
                 "latency_ms": round(call.latency_ms, 3),
             }
             for call in last[:LAST_CALLS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from orchestrator.called_tools import CalledTools
 from orchestrator.control.rooms.exchanges import ShownExchange, show_exchanges
 from orchestrator.control.rooms.place import Place, build_address
 from orchestrator.control.texts import ShownText, cut_text
@@ -18,7 +19,7 @@ from orchestrator.control.values import (
 )
 from registry.calls.invocations import CallQuery
 from registry.errors import RowNotFound
-from registry.health.causes import find_cause, find_refused_host
+from registry.health.causes import find_refused_host
 from registry.models import Invocation
 from registry.store import Store
 
@@ -132,7 +133,7 @@ def _list_options(options: Mapping[str, str], chosen: str) -> tuple[FilterOption
     return tuple(FilterOption(value, told, value == chosen) for value, told in options.items())
 
 
-def view_calls(store: Store, place: Place) -> CallPage:
+def view_calls(store: Store, place: Place, called: CalledTools) -> CallPage:
     """One page of the calls that pass the filters, newest first."""
     wanted = CallQuery(
         server=place.get_filter("server"),
@@ -142,7 +143,7 @@ def view_calls(store: Store, place: Place) -> CallPage:
     )
     found = store.calls.search(wanted, PAGE + 1, (place.page - 1) * PAGE)
     return CallPage(
-        tuple(_show_line(call, f"{call.entry}.{call.tool}") for call in found[:PAGE]),
+        tuple(_show_line(call, f"{call.entry}.{call.tool}", called) for call in found[:PAGE]),
         place.page,
         place.build_address(page=str(place.page - 1)) if place.page > 1 else "",
         place.build_address(page=str(place.page + 1)) if len(found) > PAGE else "",
@@ -150,18 +151,18 @@ def view_calls(store: Store, place: Place) -> CallPage:
     )
 
 
-def list_calls(calls: Iterable[Invocation]) -> tuple[CallLine, ...]:
+def list_calls(calls: Iterable[Invocation], called: CalledTools) -> tuple[CallLine, ...]:
     """Calls of one server, by the names of its tools."""
-    return tuple(_show_line(call, call.tool) for call in calls)
+    return tuple(_show_line(call, call.tool, called) for call in calls)
 
 
-def _show_line(call: Invocation, tool: str) -> CallLine:
+def _show_line(call: Invocation, tool: str, called: CalledTools) -> CallLine:
     return CallLine(
         call.id,
         cut_text(call.id),
         build_address("calls", call.id),
         cut_text(tool),
-        show_outcome(call),
+        show_outcome(call, called),
         f"{call.latency_ms:.0f} ms",
         call.started,
         cut_text(call.task, MAX_TASK),
@@ -169,13 +170,13 @@ def _show_line(call: Invocation, tool: str) -> CallLine:
     )
 
 
-def show_outcome(call: Invocation) -> ShownOutcome:
+def show_outcome(call: Invocation, called: CalledTools) -> ShownOutcome:
     """What became of a call, in a word or a sentence."""
     if call.succeeded:
         return ShownOutcome("ok")
     if call.disputed:
         return ShownOutcome("failed", "marked wrong")
-    cause = find_cause(call)
+    cause = called.find_cause(call)
     told = cut_text(cause.text if cause else call.state)
     return ShownOutcome("failed" if call.state == "done" else "", told)
 
@@ -196,7 +197,9 @@ def _name_access(store: Store, call: Invocation) -> str:
     return "destructive" if is_destructive else call.access
 
 
-def view_call(store: Store, identity: str, allowed: Collection[str] = ()) -> ShownCall:
+def view_call(
+    store: Store, identity: str, called: CalledTools, allowed: Collection[str] = ()
+) -> ShownCall:
     """A call, given the hosts that are `allowed` by now. Raises RowNotFound."""
     call = store.calls.get(identity)
     given = dict(call.arguments)
@@ -205,7 +208,7 @@ def view_call(store: Store, identity: str, allowed: Collection[str] = ()) -> Sho
         cut_text(f"{call.entry}.{call.tool}"),
         Place("servers", call.entry, {"tool": call.tool}).build_address(),
         call.version,
-        show_outcome(call),
+        show_outcome(call, called),
         cut_text(_name_access(store, call)),
         call.started,
         f"{call.latency_ms:.0f} ms",

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from orchestrator.called_tools import CalledTools
 from orchestrator.control.arguments import open_arguments
 from orchestrator.control.asking import explain_asking, explain_press, name_press, read_asking
 from orchestrator.control.rooms.calls import CallLine, list_calls
@@ -170,9 +171,9 @@ def view_schema(store: Store, place: Place) -> ShownText:
     return show_value(tool.definition)
 
 
-def view_tool_history(store: Store, place: Place) -> ToolHistory:
+def view_tool_history(store: Store, place: Place, called: CalledTools) -> ToolHistory:
     """The tool's last calls. Raises RowNotFound."""
     find_tool(store, place)
     wanted = CallQuery(server=place.name, tool=place.get_filter("tool"))
     every = Place("calls", "", {"server": wanted.server, "tool": wanted.tool}).build_address()
-    return ToolHistory(list_calls(store.calls.search(wanted, HISTORY)), every)
+    return ToolHistory(list_calls(store.calls.search(wanted, HISTORY), called), every)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from forge.text import inflect
+from orchestrator.called_tools import CalledTools
 from orchestrator.control.rooms.calls import CallLine, list_calls
 from orchestrator.control.rooms.place import build_address
 from orchestrator.control.texts import ShownText, cut_text
@@ -120,9 +121,9 @@ def view_proofs(store: Store, name: str) -> ProofMatrix:
     return build_matrix(store.servers.get_reports(name, entry.version))
 
 
-def view_history(store: Store, name: str) -> tuple[CallLine, ...]:
+def view_history(store: Store, name: str, called: CalledTools) -> tuple[CallLine, ...]:
     """The server's last calls."""
-    return list_calls(store.calls.find(name, HISTORY))
+    return list_calls(store.calls.find(name, HISTORY), called)
 
 
 def build_matrix(reports: Iterable[StageReport]) -> ProofMatrix:

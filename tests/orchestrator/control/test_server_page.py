@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator.called_tools import CalledTools
 from orchestrator.control.arguments import (
     MAX_OPENED,
     list_arguments,
@@ -420,4 +421,4 @@ def test_a_call_of_a_destructive_tool_says_so(store: Store) -> None:
     destructive = replace(tool("create_zone", access="write"), destructive=True)
     store.servers.publish(entry("dns", 1, destructive), (), now=1.0)
     store.calls.record(invocation("c1", tool="create_zone", access="write"), 1.0)
-    assert view_call(store, "c1").access == "destructive"
+    assert view_call(store, "c1", CalledTools(store.servers, None)).access == "destructive"
