@@ -16,9 +16,14 @@ from registry.store import Store
 from sandbox.bundle.credential import Credential
 from sandbox.credentials.uses import SecretUse, goes_in_header
 from sandbox.wire.policy import parse_origin
-from sandbox.wire.redaction import ANYWHERE, MAX_SECRET
+from sandbox.wire.redaction import ANYWHERE, MARK, MAX_SECRET
 
 SHORT = "It is so short that it cannot be kept out of answers for certain."
+LIKE_A_WORD = (
+    "It is as short as a word: wherever an answer has it, in longer words too, there will be "
+    f"{MARK} instead. A longer one leaves answers whole."
+)
+WORD_LETTERS = 8
 
 
 def store_secret(
@@ -50,7 +55,17 @@ def store_secret(
     if places:
         bind_secret(store.grants, server, name, places, by, signer)
     store.audit.add_note("secret.set", whole, {}, now)
-    return SHORT if len(value) < ANYWHERE else ""
+    return warn_of_length(value)
+
+
+def warn_of_length(value: str) -> str:
+    """What is to be known of a secret that is short, or of a short password after a user's name;
+    "" for any other.
+    """
+    length = min(len(value), len(value.partition(":")[2] or value))
+    if length < ANYWHERE:
+        return SHORT
+    return LIKE_A_WORD if length < WORD_LETTERS else ""
 
 
 def remove_secret(store: Store, vault: Vault, server: str, name: str, by: str) -> bool:
