@@ -299,7 +299,7 @@ async def serve_flat(
 
         flat = FlatServer(card, tuple(tools), call, send, tasks, more or NoExtraMethods())
         with suppress(ConnectionError):
-            while line := await read_line(reader):
+            while line := await read_line(reader, writer):
                 await _receive_line(flat, line)
                 await writer.drain()
         await flat.finish_calls()

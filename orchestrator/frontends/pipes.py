@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
+import re
 import stat
 import sys
 from collections.abc import AsyncIterator
@@ -15,6 +17,13 @@ from orchestrator.errors import OrchestratorError
 MAX_LINE = 64 * 1024 * 1024
 LAST_SECONDS = 5.0
 """How long the last answers may take to be read."""
+ENDS = 1024
+"""Bytes of each end of a line that is too long, in which its id is looked for."""
+INVALID_REQUEST = -32600
+_ID = rb'"id"\s*:\s*(?P<id>-?\d{1,15}|"[^"\\]{1,200}")'
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
+_ID_FIRST = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ID + rb"\s*,")
+_ID_LAST = re.compile(rb"[,{]\s*" + _ID + rb"\s*(?:,\s*" + _VERSION + rb"\s*)?\}\s*\Z")
 PIPE_BYTES = 1024 * 1024
 """What any user's pipe may hold (pipe(7), /proc/sys/fs/pipe-max-size)."""
 
@@ -33,12 +42,43 @@ def _is_pipe(descriptor: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
 
 
-async def read_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line, or nothing at the end or where a line is longer than allowed."""
-    try:
-        return await reader.readline()
-    except ValueError:
-        return b""
+async def read_line(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """The next line, or nothing at the end. One that is longer than the reader's limit is passed
+    over, and whoever sent it is told so.
+    """
+    while True:
+        try:
+            return await reader.readuntil(b"\n")
+        except asyncio.IncompleteReadError as error:
+            return error.partial
+        except asyncio.LimitOverrunError as error:
+            begin = await reader.readexactly(error.consumed)
+            writer.write(_build_refusal(begin[:ENDS], await _read_end(reader, begin[-ENDS:])))
+
+
+async def _read_end(reader: asyncio.StreamReader, seen: bytes) -> bytes:
+    """Read up to the end of a line, of which the last that was read is `seen`; its last bytes."""
+    while True:
+        try:
+            return (seen + (await reader.readuntil(b"\n"))[-ENDS:])[-ENDS:]
+        except asyncio.IncompleteReadError as error:
+            return (seen + error.partial[-ENDS:])[-ENDS:]
+        except asyncio.LimitOverrunError as error:
+            seen = (seen + (await reader.readexactly(error.consumed))[-ENDS:])[-ENDS:]
+
+
+def _build_refusal(begin: bytes, end: bytes) -> bytes:
+    """The answer to a line that is too long, by its first and last bytes: as clients write their
+    messages, the id is at one of the two.
+    """
+    found = _ID_FIRST.match(begin) or _ID_LAST.search(end)
+    reason = (
+        f"the message is longer than {MAX_LINE // 1024**2} MB and was not read. A file that a tool "
+        "takes can be named instead of sent, as file:///PATH"
+    )
+    error = {"code": INVALID_REQUEST, "message": reason}
+    identity = json.loads(found["id"]) if found else None
+    return json.dumps({"jsonrpc": "2.0", "id": identity, "error": error}).encode() + b"\n"
 
 
 @asynccontextmanager

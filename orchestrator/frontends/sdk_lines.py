@@ -71,7 +71,7 @@ async def open_messages(
     async def read_lines() -> AsyncIterator[bytes]:
         for line in kept:
             yield line
-        while line := await read_line(reader):
+        while line := await read_line(reader, writer):
             if not (shortcut and shortcut.take_line(line)):
                 yield line
 

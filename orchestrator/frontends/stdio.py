@@ -58,7 +58,7 @@ async def serve_lines(
     kept: list[bytes] = []
     said: list[bytes] = []
     first = FirstAnswers(FrontGreeter(find_instructions), said.append)
-    while line := await read_line(reader):
+    while line := await read_line(reader, writer):
         if shortcut.take_line(line) or shortcut.take_notice(line):
             continue
         if not answered and not kept:
