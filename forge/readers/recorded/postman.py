@@ -267,6 +267,8 @@ def _read_body(body: Any, headers: tuple[Pair, ...]) -> tuple[RecordedBody | Non
         return RecordedBody("multipart/form-data", fields=fields), ""
     if mode == "file":
         return RecordedBody("application/octet-stream"), ""
+    if mode == "graphql":
+        return None, "it asks by GraphQL: give the address that it asks, or its schema, instead"
     return None, f"its body of mode {str(mode)[:40]!r} is not read" if mode else ""
 
 

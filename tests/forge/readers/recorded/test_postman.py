@@ -173,6 +173,13 @@ def test_what_cannot_be_read_is_located_in_the_collection_and_the_rest_compiles(
     }
 
 
+def test_a_request_by_graphql_says_what_to_give_instead() -> None:
+    body = {"mode": "graphql", "graphql": {"query": "{ boats { id } }", "variables": ""}}
+    asked = request("Q", "https://pets.example/graphql", "POST", body=body)
+    (problem,) = compiled(postman(asked, request("Good", "https://pets.example/good"))).problems
+    assert "give the address that it asks, or its schema" in problem.reason
+
+
 def test_folders_in_folders_end_at_a_bound() -> None:
     inner: dict[str, Any] = request("Deep", "https://pets.example/deep")
     for _ in range(30):
