@@ -11,6 +11,7 @@ import hmac
 import secrets
 import socket
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,16 @@ import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from orchestrator.frontends.pipes import INVALID_REQUEST
 from registry.database.files import create_secret, write_atomically
+from sandbox.offload import run_sized
 
 PATH = "/mcp"
 MAX_BODY = 8 * 1024 * 1024
+MAX_VALUES = 200_000
+"""Of a message's JSON. The SDK reads it while all other clients wait: this many for a second."""
 MAX_SESSIONS = 64
 IDLE_SECONDS = 1800.0
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -67,16 +72,14 @@ def build_application(server: Server[Any], token: str, names: Iterable[str] = ()
         allowed_hosts=known,
         allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in known],
     )
-    return TokenGuard(
-        server.streamable_http_app(
-            streamable_http_path=PATH,
-            max_request_body_size=MAX_BODY,
-            max_sessions=MAX_SESSIONS,
-            session_idle_timeout=IDLE_SECONDS,
-            transport_security=security,
-        ),
-        token,
+    application = server.streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=MAX_BODY,
+        max_sessions=MAX_SESSIONS,
+        session_idle_timeout=IDLE_SECONDS,
+        transport_security=security,
     )
+    return TokenGuard(ValueGuard(application), token)
 
 
 class TokenGuard:
@@ -98,3 +101,58 @@ class TokenGuard:
             return False
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         return len(given) == 1 and hmac.compare_digest(given[0], self._token)
+
+
+class ValueGuard:
+    """Lets no message through that has more than MAX_VALUES values. What is longer than MAX_BODY is
+    left to the SDK, which refuses it.
+    """
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._application(scope, receive, send)
+            return
+        came = await _receive_body(receive)
+        body = b"".join(each.get("body", b"") for each in came)
+        if len(body) <= MAX_BODY and await run_sized(len(body), partial(_has_many_values, body)):
+            reason = f"the message has more than {MAX_VALUES:,} values; give less of it at a time"
+            error = {"code": INVALID_REQUEST, "message": reason}
+            told = {"jsonrpc": "2.0", "id": None, "error": error}
+            await JSONResponse(told, 413)(scope, receive, send)
+            return
+        waiting = iter(came)
+
+        async def receive_again() -> Message:
+            return next(waiting, None) or await receive()
+
+        await self._application(scope, receive_again, send)
+
+
+async def _receive_body(receive: Receive) -> list[Message]:
+    """The messages that a request's body comes in, as far as it is not too long."""
+    came: list[Message] = []
+    size, more = 0, True
+    while more and size <= MAX_BODY:
+        message = await receive()
+        came.append(message)
+        size += len(message.get("body", b""))
+        more = message["type"] == "http.request" and bool(message.get("more_body"))
+    return came
+
+
+def _has_many_values(body: bytes) -> bool:
+    """Whether JSON has more than MAX_VALUES values: each but the first of a list or an object has a
+    comma before it, and each list and object a bracket.
+    """
+    if sum(map(body.count, _MARKS)) <= MAX_VALUES:
+        return False
+    # What stands in strings is none of them: with the escapes gone, every quote begins or ends one.
+    parts = body.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
+    outside = b"".join(parts[::2])
+    return sum(map(outside.count, _MARKS)) > MAX_VALUES
+
+
+_MARKS = (b",", b"[", b"{")

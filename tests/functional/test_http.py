@@ -174,6 +174,29 @@ def test_another_site_s_page_is_refused_even_with_the_token(
     assert answer.status_code in (403, 421)
 
 
+@pytest.mark.parametrize(
+    ("argument", "refused"),
+    [
+        ([[1, 2]] * 100_000, True),
+        ([{"a": "b"}] * 100_001, True),
+        ('a,b,[{"' * 200_000, False),
+        ([1] * 190_000, False),
+    ],
+    ids=["lists", "objects", "one text", "fewer"],
+)
+def test_a_message_of_more_values_than_are_read_at_once_is_refused(
+    argument: Any, refused: bool, url: str, token: str
+) -> None:
+    found = {"name": "find", "arguments": {"task": argument}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": found}
+    headers = {**ACCEPT, "authorization": token}
+    answer = httpx.post(url, headers=headers, json=asked, trust_env=False, timeout=60)
+    told = answer.json()["error"]["message"]
+    assert (answer.status_code == 413) is refused, told
+    # A request that belongs to no session gets no further than to the SDK.
+    assert ("200,000 values" if refused else "session") in told
+
+
 def test_it_passes_the_conformance_suite_s_scenarios_of_a_front(
     url: str, token: str, node_modules: Path, tmp_path: Path
 ) -> None:
