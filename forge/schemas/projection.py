@@ -31,6 +31,7 @@ _NOT_IN_RESPONSES = _PROSE | _FLAGS
 _NAMING_PROPERTIES = frozenset({"allOf", "properties", "required"})
 _WITH_PARTS = HOLDERS | _NAMING_PROPERTIES
 _CHOICES = ("anyOf", "oneOf")
+_COUNTS = ("minItems", "maxItems", "uniqueItems")
 _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
 # Schemas refer to each other by name, so none holds itself.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
@@ -161,8 +162,11 @@ class Projection:
         if types is None:
             return True
         notes = {key: schema[key] for key in ("description",) if key in schema}
-        is_needed = needed and self._direction == "request"
-        return {"type": types, **(self._outline_required(found) if is_needed else {}), **notes}
+        if self._direction == "response":
+            return {"type": types, **notes}
+        counts = {key: part[key] for part in reversed(found) for key in _COUNTS if key in part}
+        required = self._outline_required(found) if needed else {}
+        return {"type": types, **counts, **required, **notes}
 
     def _find_types(self, found: list[Mapping[str, Any]], depth: int) -> Any:
         """The `type` of a schema's values, from its parts or else from its alternatives."""

@@ -33,6 +33,8 @@ _LIMITS = (
     "pattern",
     "const",
 )
+_DEFAULTS = {"minLength": 0, "minItems": 0, "uniqueItems": False}
+"""What holds where a keyword is absent (JSON Schema 2020-12, validation, section 6)."""
 _TYPED = ("type", "properties", "items", "enum")
 
 
@@ -168,5 +170,6 @@ def _compare_limits(
     wanted: Mapping[str, Any], own: Mapping[str, Any], where: str
 ) -> Iterator[SchemaDifference]:
     for key in _LIMITS:
-        if own.get(key) != wanted.get(key):
+        default = _DEFAULTS.get(key)
+        if own.get(key, default) != wanted.get(key, default):
             yield _build_difference(where, key, own.get(key), wanted.get(key))

@@ -9,6 +9,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 
 from sandbox.bundle.apispec import Schema
+from sandbox.schemas.patterns import matches
 from sandbox.schemas.steps import StepBudget
 from sandbox.schemas.validator import SchemaViolation, find_problem, validator_type
 
@@ -21,14 +22,17 @@ class DirectionalValidator:
     """Judges values that travel in one direction, by schemas that share `definitions`.
 
     Where OpenAPI differs from plain JSON Schema it follows OpenAPI: a required property that does
-    not travel in this direction may be absent. A pattern that cannot be matched safely is ignored;
-    a value whose check takes too many steps is refused.
+    not travel in this direction may be absent. A pattern that cannot be matched safely is ignored,
+    or, where it is `certain`, matched by nothing; a value whose check takes too many steps is
+    refused.
     """
 
-    def __init__(self, definitions: Mapping[str, Schema], direction: Direction) -> None:
+    def __init__(
+        self, definitions: Mapping[str, Schema], direction: Direction, *, certain: bool = False
+    ) -> None:
         self.definitions = definitions
         self.direction = direction
-        self._type = _VALIDATORS[direction]
+        self._type = (_CERTAIN if certain else _VALIDATORS)[direction]
         self.effort = 0
         """How many values it has looked at and steps it has taken."""
         self._compiled: dict[int, tuple[Schema, Validator]] = {}
@@ -94,7 +98,18 @@ def _is_flagged(validator: Any, schema: Any, flag: str) -> bool:
     return isinstance(schema, Mapping) and schema.get(flag) is True
 
 
+def _certain_pattern(
+    validator: Any, wanted: Any, instance: Any, schema: Any
+) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not matches(wanted, instance):
+        yield ValidationError(f"{instance!r} is not known to match {wanted!r}")
+
+
 _VALIDATORS = {
     direction: validator_type(required=_build_required_check(direction))
+    for direction in ("request", "response")
+}
+_CERTAIN = {
+    direction: validator_type(required=_build_required_check(direction), pattern=_certain_pattern)
     for direction in ("request", "response")
 }

@@ -385,6 +385,10 @@ class MockSubject:
             return None
         return build_pages(paging, sample, self._is_documented, given)
 
+    def is_certain(self, response: WireResponse) -> bool:
+        """Whether an answer that was made is known to be as documented."""
+        return self._answers.is_certain(self.operation, response)
+
     def _is_documented(self, response: WireResponse) -> bool:
         return self._answers.find_problem(self.operation, response) is None
 

@@ -242,8 +242,11 @@ def _check_outcome(subject: MockSubject, case: MockCase, outcome: Outcome) -> tu
     assert case.answer is not None
     if case.pages:
         return tuple(check_pages(case.pages, case.arguments[subject.pager], outcome))
-    undelivered = case.expectation in ("timeout", "too_large", "arguments", "refused")
-    return check_result(case.expectation, None if undelivered else case.answer.response, outcome)
+    expected = case.expectation
+    undelivered = expected in ("timeout", "too_large", "arguments", "refused")
+    if expected == "answer" and outcome.difference and not subject.is_certain(case.answer.response):
+        expected = "arrived"
+    return check_result(expected, None if undelivered else case.answer.response, outcome)
 
 
 def _format_evidence(case: MockCase, outcome: Outcome, problems: tuple[str, ...]) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from forge.schemas.projection import Projection, loosen_schema
+from forge.schemas.projection import Direction, Projection, loosen_schema
 
 BIG = {"type": "object", "properties": {f"p{at}": {"type": "string"} for at in range(200)}}
 SCHEMAS: dict[str, Any] = {
@@ -55,6 +55,18 @@ def test_an_object_that_does_not_fit_keeps_what_it_cannot_do_without() -> None:
     assert chosen.schemas == (
         {"type": "object", "required": ["p1"], "properties": {"p1": {"type": "string"}}},
     )
+
+
+def test_a_list_that_does_not_fit_keeps_how_many_it_takes() -> None:
+    many = {"type": "array", "items": BIG, "minItems": 1, "maxItems": 250, "uniqueItems": True}
+    chosen = {}
+    directions: tuple[Direction, ...] = ("request", "response")
+    for direction in directions:
+        made = Projection({"Many": many}, direction)
+        roots = made.project_roots([{"$ref": "#/$defs/Many"}])
+        (chosen[direction],) = made.select_schemas(roots, 120).schemas
+    counts = {"minItems": 1, "maxItems": 250, "uniqueItems": True}
+    assert chosen == {"request": {"type": "array", **counts}, "response": {"type": "array"}}
 
 
 def test_alternatives_that_were_loosened_may_overlap() -> None:

@@ -46,6 +46,8 @@ def changed(**parts: Any) -> dict[str, Any]:
         changed(authors={"type": "array", "items": AUTHOR}),
         changed(title={"maxLength": 80, "type": "string", "description": "Told."}),
         changed(state={"type": "string", "enum": ["used", "new"]}),
+        changed(title={"type": "string", "maxLength": 80, "minLength": 0}),
+        changed(authors={"type": "array", "items": AUTHOR, "minItems": 0, "uniqueItems": False}),
     ],
 )
 def test_what_was_only_written_otherwise_is_alike(given: Mapping[str, Any]) -> None:
