@@ -71,6 +71,8 @@ the word, and nobody asks for it.
 """
 _METHOD_TWICE = re.compile(r"\A(get|put|post|patch|delete)_(?=\1_)")
 """Of a function whose name begins with its method, to which sanic-ext and quart-schema add it."""
+_GLUED_METHOD = re.compile(r"\A(get|put|post|patch|delete)(?=[a-z]{3})")
+"""Of an id that has its method before a noun without a gap, as Eve's `getpeople`."""
 _PREFIX_SEGMENT = re.compile(r"api|rest|v\d+(\.\d+)*", re.IGNORECASE)
 
 
@@ -185,6 +187,11 @@ def _name_from_id(operation: Operation) -> str:
     if operation.id.startswith(f"{operation.method} /"):
         return ""
     name = _METHOD_TWICE.sub("", to_snake_case(_CONTROLLER.sub("", operation.id)))
+    glued = _GLUED_METHOD.match(name)
+    if glued and glued[1] == operation.method.lower():
+        # `postage` and `getaway` are words of their own where the path has them.
+        if name.partition("_")[0] not in to_snake_case(operation.path).split("_"):
+            name = f"{glued[1]}_{name[glued.end() :]}"
     if name.endswith(to_snake_case(operation.method)):
         # FastAPI writes function, path and method into the id; the function says it all.
         generated = to_snake_case(f"{operation.path} {operation.method}")
@@ -209,10 +216,11 @@ def _list_segments(operation: Operation) -> list[str]:
 
 def _name_from_path(operation: Operation) -> str:
     segments = _list_segments(operation)
-    fixed = [part for part in segments if "{" not in part]
+    # OData writes a key behind its collection: `/Authors({ID})/books`.
+    fixed = [part.partition("{")[0] for part in segments]
     name = to_snake_case(" ".join([operation.method.lower(), *fixed]))
     if segments and "{" in segments[-1]:
-        name += "_by_" + to_snake_case(segments[-1])
+        name += "_by_" + to_snake_case(segments[-1].partition("{")[2])
     return _fit_name(name.strip("_"), f"{operation.method} {operation.path}", operation.method)
 
 
@@ -255,6 +263,9 @@ def _to_identifier(name: str) -> str:
     made = _NOT_IDENTIFIER.sub("_", plain)
     if made != name:
         made = made.strip("_").lower() if "-" in name else made.strip("_")
+    if name.strip("*") == "":
+        # What a framework calls the rest of a path (Elysia, Fastify).
+        made = "path"
     if not made or made[0].isdigit():
         made = f"p_{made}".rstrip("_")
     if made.startswith("__"):

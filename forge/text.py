@@ -13,6 +13,16 @@ from sandbox.injection import find_instruction
 
 # Each alternative stops at the next of its opening signs, so that no text takes quadratic time.
 _TAG = re.compile(r"<(?:/?[A-Za-z][^<>]{0,200}>|!--.*?(?:-->|\Z))", re.DOTALL)
+_CLOSED = re.compile(r"</\s?([A-Za-z][A-Za-z0-9_-]{0,30})")
+_PLACEHOLDER = re.compile(r"<([A-Za-z][A-Za-z0-9_-]{0,30}(?: [A-Za-z0-9_-]{1,30}){0,3})>")
+_HTML = frozenset(
+    "a abbr address article aside audio b base big blockquote body br button canvas caption center "
+    "cite code col colgroup dd del details dfn div dl dt em embed fieldset figcaption figure font "
+    "footer form frame h1 h2 h3 h4 h5 h6 head header hr html i iframe img input ins kbd label "
+    "legend li link main map mark meta nav noscript object ol option p param picture pre q s samp "
+    "script section select small source span strike strong style sub summary sup svg table tbody "
+    "td template textarea tfoot th thead time title tr track tt u ul var video wbr".split()
+)
 _LINK = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()\s]{0,500}\)")
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 MIN_SENTENCE = 10
@@ -82,18 +92,27 @@ def sanitize_line(text: Any, limit: int) -> str:
 
 def sanitize_prose(text: Any, limit: int) -> str:
     """Return the sanitized line of a text without HTML tags, entities, the targets of Markdown
-    links, and sentences that address a model.
+    links, and sentences that address a model. A placeholder is no tag: of `Token <key>` is left
+    `Token {key}`.
     """
     if not isinstance(text, str):
         return sanitize_line(text, limit)
     line = text[: limit * 8 + 2000]
     if "<" in line:
+        closed = frozenset(name.lower() for name in _CLOSED.findall(line))
+        line = _PLACEHOLDER.sub(lambda found: _keep_placeholder(found, closed), line)
         line = _TAG.sub(" ", line)
     if "](" in line:
         line = _LINK.sub(r"\1", line)
     if "&" in line:
         line = html.unescape(line)
     return redact_instructions(sanitize_line(line, limit))
+
+
+def _keep_placeholder(found: re.Match[str], closed: frozenset[str]) -> str:
+    """The placeholder in braces; what is a tag, of HTML or by its end, stays as it is."""
+    name = found[1].partition(" ")[0].lower()
+    return found[0] if name in _HTML or name in closed else f"{{{found[1]}}}"
 
 
 @lru_cache(REMEMBERED)

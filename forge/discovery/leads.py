@@ -53,6 +53,10 @@ _DOCUMENTATION_PAGE = re.compile(
     r"(?:/(?:index\.html)?)?$",
     re.I,
 )
+_BELOW_DOCUMENTATION = re.compile(
+    r"(?:^|/)\$?(?:api[-_]?docs?|swagger(?:-ui)?|openapi|api[-_]?reference)/[^.?#]{1,200}$", re.I
+)
+"""The documentation of one of several APIs of a host, as CAP has `/$api-docs/odata/v4/catalog`."""
 _WORD = re.compile(r"[a-z0-9]{3,40}")
 _SPEC_ATTRIBUTES = frozenset(
     {
@@ -294,7 +298,7 @@ def _find_page_leads(text: str, wanted: frozenset[str]) -> Iterator[str]:
     """Yield the URLs of a page of Swagger UI, Redoc, Scalar, RapiDoc or Elements, and of its plain
     links.
     """
-    links, specs, scripts, files, pages = [], [], [], [], []
+    links, specs, scripts, files, pages, below = [], [], [], [], [], []
     for tag, inside in _TAG.findall(text):
         attributes = {name.lower(): value for name, value in _ATTRIBUTE.findall(inside)}
         specs += [attributes[name] for name in attributes if name in _SPEC_ATTRIBUTES]
@@ -307,6 +311,8 @@ def _find_page_leads(text: str, wanted: frozenset[str]) -> Iterator[str]:
             files.append(target)
         elif tag.lower() == "a" and _DOCUMENTATION_PAGE.search(target.partition("?")[0]):
             pages.append(target)
+        elif tag.lower() == "a" and _BELOW_DOCUMENTATION.search(target.partition("?")[0]):
+            below.append(target)
     yield from _select_by_relation(links, _RELATIONS)
     yield from specs
     yield from _find_script_leads(text, wanted)
@@ -315,6 +321,7 @@ def _find_page_leads(text: str, wanted: frozenset[str]) -> Iterator[str]:
     yield from scripts
     yield from files
     yield from pages
+    yield from below
 
 
 def _find_script_leads(text: str, wanted: frozenset[str]) -> list[str]:

@@ -317,8 +317,12 @@ class Dispatch:
         ended, outcome, broker = await self.send_write(invocation, call, bundle, release)
         if invocation.approval:
             state = find_write_state(broker, release, outcome)
+            told = replace(outcome, result=ended.result)
+            if state == "failed":
+                # Who asks for the write's outcome later has to be told what to do, too.
+                told = await self._explain(call, bundle, told)
             self.store.approvals.store_outcome(
-                invocation.approval, self.process, state, ended.result, self.now()
+                invocation.approval, self.process, state, told.result, self.now()
             )
         if broker.captured is not None and not broker.released:
             reason = "the call would now send another request than the one approved"

@@ -62,10 +62,28 @@ def test_a_tool_is_named_after_the_operation_id(operation_id: str, name: str) ->
         ("POST", "/api/v2/users/{id}/keys", "post_users_keys"),
         ("GET", "/", "get"),
         ("GET", "/{a}/{b}", "get_by_b"),
+        ("GET", "/area/{lat}-{lon}", "get_area_by_lat_lon"),
+        ("GET", "/Authors({ID})", "get_authors_by_id"),
+        ("GET", "/Authors({ID})/books", "get_authors_books"),
     ],
 )
 def test_without_an_id_it_is_named_after_method_and_path(method: str, path: str, name: str) -> None:
     assert _name(f"{method} {path}", method, path) == name
+
+
+@pytest.mark.parametrize(
+    ("operation_id", "method", "path", "name"),
+    [
+        ("getpeople", "GET", "/people", "get_people"),
+        ("deletepersonItem", "DELETE", "/people/{id}", "delete_person_item"),
+        ("postage", "POST", "/postage", "postage"),
+        ("getters", "POST", "/x", "getters"),
+    ],
+)
+def test_a_method_that_is_glued_to_a_noun_is_a_word_of_its_own(
+    operation_id: str, method: str, path: str, name: str
+) -> None:
+    assert _name(operation_id, method, path) == name
 
 
 def test_a_long_name_is_cut_at_a_word_and_marked() -> None:
@@ -120,6 +138,7 @@ def test_tool_names_are_legal_and_unique_for_any_ids_and_paths(
         ("日本", "p"),
         ("__class__", "p__class__"),
         ("$top", "top"),
+        ("*", "path"),
     ],
 )
 def test_an_argument_keeps_its_name_where_python_can(written: str, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -14,7 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from orchestrator.app import App, open_app
-from orchestrator.calls import Call, Done
+from orchestrator.approvals.decide import Decision, decide_with_pin
+from orchestrator.calls import Call, Done, Pending
 from orchestrator.cli.main import toolwright
 from orchestrator.gateway.denial import META
 from orchestrator.settings import Settings, load_settings
@@ -32,6 +34,7 @@ paths:
   /{title}/things: {{get: {{operationId: listThings, responses: {{200: {{description: ok}}}}}}}}
   /{title}/open:
     get: {{operationId: getOpen, security: [], responses: {{200: {{description: ok}}}}}}
+  /{title}/added: {{post: {{operationId: addThing, responses: {{200: {{description: ok}}}}}}}}
 {schemes}
 """
 KEY = "components: {securitySchemes: {house: {type: apiKey, in: header, name: Authorization}}}"
@@ -46,7 +49,13 @@ class Guarded:
     seen: list[tuple[str, str]] = field(default_factory=list)
 
 
-WANTS = {"forgot": f"Bearer {TOKEN}", "silent": f"token {TOKEN}", "keyed": f"Token {TOKEN}"}
+SCHEMES = {"forgot": BEARER, "silent": "", "keyed": KEY, "written": BEARER}
+WANTS = {
+    "forgot": f"Bearer {TOKEN}",
+    "silent": f"token {TOKEN}",
+    "keyed": f"Token {TOKEN}",
+    "written": f"Bearer {TOKEN}",
+}
 
 
 class _Guard(Answering):
@@ -63,6 +72,8 @@ class _Guard(Answering):
             self.answer_json(401, {"message": "denied"}, (("WWW-Authenticate", "Token"),))
         else:
             self.answer_json(403 if sent else 401, {"message": "denied"})
+
+    do_POST = do_GET
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +120,7 @@ def place(
         app = runner.run(stack.enter_async_context(open_app(settings, "do")))
         try:
             allow(settings, app.store, guarded.url)
-            for title, schemes in (("forgot", BEARER), ("silent", ""), ("keyed", KEY)):
+            for title, schemes in SCHEMES.items():
                 document = DOCUMENT.format(title=title, url=guarded.url, schemes=schemes)
                 path = directory / f"{title}.yaml"
                 path.write_text(document)
@@ -183,6 +194,26 @@ def test_a_key_that_goes_out_without_the_word_that_the_api_wants_before_it_says_
     assert guarded.seen[-1] == ("/keyed/things", f"Token {TOKEN}")
     assert place.type(refused["commands"][0], "Token wrong").exit_code == 0
     assert denial(place.call("keyed", "list_things"))["prefix"] == ""
+
+
+def test_whoever_asks_what_became_of_a_write_is_told_which_credential_it_wanted(
+    place: Place,
+) -> None:
+    asked = Call("written", "add_thing", {}, "t", "r", "s")
+    pending = place.run(place.app.dispatch.call_tool(asked))
+    assert isinstance(pending, Pending)
+    approval, store = pending.approval, place.app.store
+    wanted = Decision(approval.id, True, PIN, "test", "", approval.wire_digest)
+    assert not decide_with_pin(place.settings, store, wanted, time.time()).refused
+    forgery = place.app.signed_policy.check_forgery
+    claimed = store.approvals.claim(approval.id, place.app.process, time.time(), forgery)
+    assert claimed is not None
+    place.run(place.app.dispatch.carry_out_approval(claimed))
+    kept = store.approvals.get(approval.id)
+    assert kept.state == "failed"
+    told = kept.outcome["_meta"][META]["credential"]
+    assert told["commands"] == ["toolwright secret set written.house"]
+    assert told["words"] in kept.outcome["content"][-1]["text"]
 
 
 def test_a_secret_that_nobody_let_go_to_the_api_is_told_as_not_sent(

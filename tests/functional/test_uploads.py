@@ -17,6 +17,8 @@ from forge.readers.document import parse_document
 from orchestrator.frontends.bundle_directory import BundleDirectory, DirectoryGrants
 from sandbox.broker.live import LiveHttp
 from sandbox.engines.process import ProcessRunner
+from sandbox.stages.mock.stage import prove_mock
+from sandbox.stages.prove import build_bench_opener
 from sandbox.wire.policy import parse_origin
 from tests.world.uploads import PARSERS, upload_server
 
@@ -205,6 +207,14 @@ def test_fastapi_takes_what_its_own_document_says(fastapi: Uploads) -> None:
         "count": 7,
     }
     assert read(fastapi.send("strict", file=FILE, title="t")) == [READ]
+
+
+def test_each_form_passes_its_proof() -> None:
+    """What a document says of a file that may be null is not what a caller gives for it."""
+    document = parse_document(build_document().encode(), "api.yaml")
+    bundle = compile_document(document, base_url="https://up.example").bundle
+    report = asyncio.run(prove_mock(bundle, build_bench_opener(bundle, ProcessRunner())))
+    assert report.list_failures() == ()
 
 
 def test_a_form_of_nothing_arrives_as_an_empty_form(uploads: Uploads) -> None:

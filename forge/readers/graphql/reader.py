@@ -148,7 +148,7 @@ def _build_operation(
         method="POST",
         path=path,
         server=server,
-        access=_classify_access(kind, field),
+        access=_classify_access(schema, kind, field),
         summary=extract_first_sentence(sanitize_prose(field.description, 400), 120),
         description=sanitize_prose(field.description, 400),
         tags=(_name_group(field),),
@@ -167,24 +167,27 @@ def _build_operation(
     )
 
 
-def _classify_access(kind: Kind, field: GraphqlField) -> Access:
+def _classify_access(schema: GraphqlSchema, kind: Kind, field: GraphqlField) -> Access:
     """Classify a field; a query whose name begins with an acting verb counts as a write, unless the
     word is a noun there.
     """
     first = split_words(field.name)[:1]
-    acts = bool(first) and first[0] in ACTS and not _names_thing(field)
+    acts = bool(first) and first[0] in ACTS and not _names_thing(schema, field)
     return "write" if kind == "mutation" or acts else "read"
 
 
-def _names_thing(field: GraphqlField) -> bool:
-    """Whether a field is called as the type that it gives, `post(id: ID!): Post` or `postById`, and
-    takes nothing but what tells one of them from others: a query does nothing else (GraphQL,
-    October 2021, section 2.3), and its verb is none.
+def _names_thing(schema: GraphqlSchema, field: GraphqlField) -> bool:
+    """Whether a field is called as the type that it gives, or as a member of the union that it
+    gives, `post(id: ID!): Post` or `postById`, and takes nothing but what tells one of them from
+    others: a query does nothing else (GraphQL, October 2021, section 2.3), and its verb is none.
     """
     named, _, by = field.name.partition("By")
     told = [argument.name for argument in field.arguments] + ([by] if by else [])
     last = {(split_words(name) or [""])[-1] for name in told}
-    return split_words(named) == split_words(field.type.innermost_name) and last <= _IDENTIFYING
+    given = schema.types.get(field.type.innermost_name)
+    members = given.possible if given is not None and given.kind == "UNION" else ()
+    called = [split_words(name) for name in (field.type.innermost_name, *members)]
+    return split_words(named) in called and last <= _IDENTIFYING
 
 
 def _name_group(field: GraphqlField) -> str:

@@ -163,8 +163,12 @@ def resolve_token_url(url: object, base: str) -> str:
 
 
 def _read_server_url(context: ReaderContext, server: Node, document_url: str | None) -> str:
-    """The URL of a server, with a scheme where it names a host and none."""
-    url = _fill_variables(server).strip()
+    """The URL of a server, with a scheme where it names a host and none.
+
+    An empty one is the host's root, as where no server is named: resolved by RFC 3986 it would be
+    the document itself, below which no API is (plumber for R writes it).
+    """
+    url = _fill_variables(server).strip() or "/"
     whole = _add_scheme(url, document_url)
     if whole != url and not url.startswith("//"):
         reason = f"{sanitize_line(url, 200)!r} has no scheme; {whole.partition(':')[0]} is taken"

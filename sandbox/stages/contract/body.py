@@ -278,9 +278,15 @@ def _holds_value(parts: list[MultipartPart], value: Any) -> bool:
 
 
 def _is_part(part: MultipartPart, value: Any) -> bool:
-    """The value itself, or a file given as its content, file name and type."""
+    """The value itself, as JSON where the part says that it is, or a file given as its content,
+    file name and type.
+    """
     if _is_content(part.content, value):
         return True
+    if is_json(extract_essence(part.content_type)):
+        parsed = parse_json(part.content)
+        if parsed is not NOT_JSON and is_equal_json(parsed, value):
+            return True
     if not isinstance(value, Mapping) or not _FILE_KEYS.issuperset(value):
         return False
     told = {"filename": part.filename, "content_type": part.content_type}

@@ -121,6 +121,21 @@ def test_a_plain_description_stays_as_it_is(text: str) -> None:
     assert sanitize_prose(text, 400) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            "Send `Token <key>` or `Bearer <your token>`.",
+            "Send `Token {key}` or `Bearer {your token}`.",
+        ),
+        ("A <b>bold</b><br> word.", "A bold word."),
+        ("A <note>word</note> of XML.", "A word of XML."),
+    ],
+)
+def test_a_placeholder_is_told_and_a_tag_is_not(text: str, left: str) -> None:
+    assert sanitize_prose(text, 400) == left
+
+
 _NASTY = st.text(
     st.one_of(
         st.sampled_from(

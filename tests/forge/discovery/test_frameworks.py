@@ -127,6 +127,7 @@ def test_a_pages_base_counts_for_what_it_names() -> None:
         b"<html><div data-configuration='{&quot;url&quot;:&quot;/hidden/spec&quot;}'></div></html>",
         b'<html><div id="swagger-ui" data-source="/hidden/spec"></div></html>',
         b"<html><p>See <a href='/manual/redoc'>our API</a>.</p></html>",
+        b"<html><p>See <a href='/$api-docs/odata/shop'>Open API</a>.</p></html>",
     ],
 )
 def test_other_ways_in_which_pages_name_a_description(page: bytes) -> None:
@@ -134,6 +135,7 @@ def test_other_ways_in_which_pages_name_a_description(page: bytes) -> None:
         here.pages |= {
             "/manual": Page(page),
             "/manual/redoc": Page(b"<html><redoc spec-url='/hidden/spec'></redoc></html>"),
+            "/$api-docs/odata/shop": Page(b"<html><script>url: '/hidden/spec'</script></html>"),
             "/hidden/spec": Page(DOCUMENT % b"Pets"),
         }
         assert look(here, "/manual").location == f"{here.url}/hidden/spec"

@@ -96,6 +96,16 @@ def test_a_field_that_is_looked_up_by_an_argument_is_not_asked_for_without_it() 
     assert "version_by_tag" not in document
 
 
+def test_a_query_that_is_called_as_a_member_of_the_union_that_it_gives_is_a_read() -> None:
+    told = build_schema("""
+        type Book { id: ID! title: String } type NotFound { message: String }
+        union Found = Book | NotFound
+        type Query { book(id: ID!): Found cancel(id: ID!): Found }
+    """)
+    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    assert {tool.name: tool.access for tool in bundle.tools} == {"book": "read", "cancel": "write"}
+
+
 def test_what_an_answer_may_be_has_its_objects_and_lists_whichever_it_is() -> None:
     told = build_schema("""
         type Step { key: String }

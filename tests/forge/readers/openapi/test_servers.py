@@ -126,6 +126,10 @@ def test_a_server_written_with_too_little_or_too_much_is_the_one_that_is_meant(
     assert bool(found.problems) == told
 
 
+def test_an_empty_server_is_the_root_of_the_host_and_not_the_document() -> None:
+    assert base(servers(""), PUBLIC) == "https://api.pets.example"
+
+
 @pytest.mark.parametrize("path", ["index.php/api", "v1.beta/api", "api", "v2.0"])
 def test_a_relative_path_is_no_host(path: str) -> None:
     assert base(servers(path), PUBLIC) == f"https://api.pets.example/v1/{path}"

@@ -240,6 +240,11 @@ PARTS = (
     b'--b\r\nContent-Disposition: form-data; name="f"; filename="f.bin"\r\n\r\n'
     b"\xff\x00\r\n--b--\r\n"
 )
+JSON_PART = MediaType("multipart/form-data", None, {"n": Encoding(content_type="application/json")})
+JSON_PARTS = (
+    b'--b\r\nContent-Disposition: form-data; name="n"\r\nContent-Type: application/json\r\n\r\n'
+    b'"v"\r\n--b--\r\n'
+)
 UPLOAD = MediaType(
     "multipart/form-data", {"properties": {"f": {"type": "string", "format": "binary"}}}
 )
@@ -257,6 +262,13 @@ UPLOAD = MediaType(
         (FORM, "", {"a": "x"}, b"a=x", b"a=x&b=y"),
         (MediaType("text/plain"), "", "hé", "hé".encode(), b"he"),
         (MediaType("application/octet-stream"), "", "/wA=", b"\xff\x00", b"\xff"),
+        (
+            JSON_PART,
+            "multipart/form-data; boundary=b",
+            {"n": "v"},
+            JSON_PARTS,
+            JSON_PARTS.replace(b'"v"', b'"w"'),
+        ),
         (
             UPLOAD,
             "multipart/form-data; boundary=b",
