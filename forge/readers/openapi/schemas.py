@@ -42,6 +42,7 @@ _OF_DIALECTS = frozenset(
     "items exclusiveMinimum exclusiveMaximum const enum example discriminator".split()
 )
 """What dialects write in different ways."""
+_WITH_PARTS = HOLDERS | REFERENCES
 _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _SCHEMA = (dict, bool)
 _CLASSES = {"array": list, "boolean": bool, "object": dict, "string": str}
@@ -89,7 +90,7 @@ class SchemaConverter:
             if isinstance(reference, str):
                 return self._convert_reference(node, reference, depth)
         if HOLDERS.isdisjoint(value):
-            return self._convert_simple(node, value)
+            return self._convert_simple(value, node)
         made = self._convert_keywords(node, depth)
         if "oneOf" in made:
             self._exclusive.append(made)
@@ -98,14 +99,18 @@ class SchemaConverter:
             self._joint.append((node, made))
         return _allow_null(value, made)
 
-    def _convert_simple(self, node: Node, value: dict[str, Any]) -> Schema:
-        """Convert a schema without parts. Three of four stand in the same words elsewhere; those
-        are one object, which is never changed.
+    def _convert_simple(
+        self, value: dict[str, Any], node: Node, key: str | int | None = None
+    ) -> Schema:
+        """Convert a schema without parts, which stands at a node or under a key of it. Three of
+        four stand in the same words elsewhere; those are one object, which is never changed.
         """
         text = marshal.dumps(value, 2)
         known = self._simple.get(text)
         if known is not None:
             return known
+        if key is not None:
+            node = node.get_child(key)
         before = self._reported
         made = _allow_null(value, self._convert_keywords(node, 0))
         if self._reported == before:
@@ -277,10 +282,14 @@ class SchemaConverter:
         they stand does not matter.
         """
         value = node.value[key]
-        if type(value) is dict and len(value) == 1 and depth <= MAX_DEPTH:
+        if type(value) is dict and depth <= MAX_DEPTH:
+            if _WITH_PARTS.isdisjoint(value):
+                return self._convert_simple(value, node, key)
             reference = value.get("$ref")
-            if isinstance(reference, str) and (node.file, reference) in self._followed:
-                return self._followed[node.file, reference]
+            if len(value) == 1 and isinstance(reference, str):
+                known = self._followed.get((node.file, reference))
+                if known is not None:
+                    return known
         return self.convert(node.get_child(key), depth)
 
     def _follow_node(self, node: Node) -> tuple[Node, Any]:
