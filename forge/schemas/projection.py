@@ -274,7 +274,9 @@ class Projection:
             # An answer may have more than is told, so the base is enough of it.
             own = {"anyOf"} if HAS_SUBTYPES in schema else set()
             return drop_presence(schema, _NOT_IN_RESPONSES | own)
-        kept = {key: value for key, value in schema.items() if key not in _FLAGS}
+        kept = dict(schema)
+        if not _FLAGS.isdisjoint(schema):
+            kept = {key: value for key, value in schema.items() if key not in _FLAGS}
         if len(kept.get("description", "")) > MAX_TEXT:
             kept["description"] = shorten_text(kept["description"], MAX_TEXT)
         if kept.get("format") == "binary":

@@ -254,7 +254,8 @@ class SchemaConverter:
                 self._report(node.to_problem(f"{key} cannot be {shown}; it is left out"))
             elif result is not None:
                 made[key] = result
-        needed = _list_draft_required(node.value)
+        properties = node.value.get("properties")
+        needed = [n for n in _list_draft_properties(properties) if properties[n]["required"]]
         if needed:
             made["required"] = list(dict.fromkeys([*made.get("required", ()), *needed]))
         return self._convert_dialect(node, made)
@@ -343,29 +344,24 @@ class SchemaConverter:
         self._report(node.to_problem("no enumerated value is an array; they are its items'"))
 
 
-def _is_draft_property(schema: Any) -> bool:
-    return type(schema) is dict and isinstance(schema.get("required"), bool)
-
-
-def _list_draft_required(schema: Mapping[str, Any]) -> list[str]:
-    """The properties that say themselves that they are required, as up to draft 3."""
-    properties = schema.get("properties")
+def _list_draft_properties(properties: Any) -> list[str]:
+    """The properties that say themselves whether they are required, as up to draft 3."""
     if not isinstance(properties, dict):
         return []
-    return [k for k, v in properties.items() if _is_draft_property(v) and v["required"]]
+    return [
+        name
+        for name, schema in properties.items()
+        if type(schema) is dict and "required" in schema and isinstance(schema["required"], bool)
+    ]
 
 
 def _drop_draft_required(node: Node) -> Node:
     """The properties without what they say of themselves in the object that they are of."""
-    if not any(map(_is_draft_property, node.value.values())):
+    told = _list_draft_properties(node.value)
+    if not told:
         return node
-    kept = {
-        name: {k: v for k, v in schema.items() if k != "required"}
-        if _is_draft_property(schema)
-        else schema
-        for name, schema in node.value.items()
-    }
-    return Node(kept, node.file, node.place)
+    bare = {name: {k: v for k, v in node.value[name].items() if k != "required"} for name in told}
+    return Node({**node.value, **bare}, node.file, node.place)
 
 
 def _is_bare_reference(schema: Schema) -> bool:
