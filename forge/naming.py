@@ -76,6 +76,7 @@ _GLUED_METHOD = re.compile(r"\A(get|put|post|patch|delete)(?=[a-z]{3})")
 _PREFIX_SEGMENT = re.compile(r"api|rest|v\d+(\.\d+)*", re.IGNORECASE)
 
 
+@lru_cache(4096)
 def to_snake_case(text: str) -> str:
     """Return the text as lower-case ASCII words joined by underscores; "" where none is left."""
     plain = _to_ascii(text)

@@ -127,11 +127,16 @@ def build_credential(scheme: SecurityScheme, operations: Iterable[Operation] = (
 
 def _build_tools(api: APISpec) -> tuple[ToolSpec, ...]:
     names, grouped = name_tools(api.operations), group_operations(api)
+    request = Projection(api.schemas, "request")
+
+    def project_argument(parameter: Parameter) -> Schema:
+        return request.project_root(build_argument_schema(parameter, api.schemas))
+
     schemas = SchemaBudget(
-        Projection(api.schemas, "request"),
+        request,
         Projection(api.schemas, "response"),
         SchemaShortener(),
-        memoize(lambda parameter: build_argument_schema(parameter, api.schemas)),
+        memoize(project_argument),
     )
     drafts = [_draft_tool(api, operation, schemas) for operation in api.operations]
     fitting = (limits for limits in LIMITS[:-1] if is_within_total(drafts, schemas, limits))
@@ -162,10 +167,11 @@ def _draft_tool(api: APISpec, operation: Operation, schemas: SchemaBudget) -> To
     arguments = tuple(map(ToolArgument, name_arguments(free), free))
     body = _choose_body(api, operation, {argument.name for argument in arguments})
     pages = paging.detect_paging(api, operation)
-    takes = [schemas.build_argument(argument.parameter) for argument in arguments]
+    takes = [*map(schemas.project_argument, free)]
     if body is not None:
         described = operation.body.description if operation.body else ""
-        takes.append(build_body_schema(body.media, body.kind, described, api.schemas))
+        written = build_body_schema(body.media, body.kind, described, api.schemas)
+        takes.append(schemas.request.project_root(written))
     return ToolDraft(
         operation,
         arguments,
@@ -173,7 +179,7 @@ def _draft_tool(api: APISpec, operation: Operation, schemas: SchemaBudget) -> To
         body,
         pages,
         name_pager_argument([argument.name for argument in arguments]) if pages else "",
-        schemas.request.project_roots(takes),
+        schemas.request.share_roots(takes),
         schemas.response.project_roots(list_success_schemas(operation)),
     )
 

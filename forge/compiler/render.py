@@ -66,11 +66,15 @@ def _find_used_names(functions: Collection[str]) -> set[str]:
     count.
     """
     found: set[str] = set()
-    left = dict(_USES)
-    for text in functions:
-        if any(map(text.__contains__, left.values())):
-            found |= API.intersection(_WORD.findall(_STRING.sub("", text)))
-            left = {name: use for name, use in left.items() if name not in found}
+    whole = "\n".join(functions)
+    for name, use in _USES.items():
+        # Most are used nowhere, not even in a string, and what is used, soon.
+        if name not in found and use in whole:
+            using = (text for text in functions if use in text)
+            for text in using:
+                found |= API.intersection(_WORD.findall(_STRING.sub("", text)))
+                if name in found:
+                    break
     return found
 
 

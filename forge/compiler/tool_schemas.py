@@ -60,7 +60,7 @@ class SchemaBudget:
     request: Projection
     response: Projection
     brevity: SchemaShortener
-    build_argument: Callable[[Parameter], Schema]
+    project_argument: Callable[[Parameter], Schema]
     limits: tuple[int, int] = LIMITS[0]
     mark_place: Callable[[Schema, str], Schema] = field(
         default_factory=lambda: memoize_pairs(_mark_place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from sandbox.bundle.apispec import Access
@@ -107,9 +108,10 @@ def _says_read(named: list[str], said: list[str]) -> bool:
     return bool(_READS & {*named[:1], *named[-1:], *said[:1], find_base_verb(said[:1])})
 
 
+@lru_cache(4096)
 def _is_acting_parameter(name: str, value: str, told: bool) -> bool:
     """Whether a query parameter makes a request act: `?action=delete`, `/lamp?turn=`, `?muted=`,
-    `?delete=1`.
+    `?delete=1`. The parameters of a description have few names.
     """
     said = split_words(name)
     if len(said) != 1:
@@ -152,6 +154,8 @@ def _has_acting_name(path: str, named: list[str], said: list[str]) -> bool:
 
 def _joins_an_act(words: Sequence[str]) -> bool:
     """Whether an act follows a first one: `getAndDelete`, `Gets or creates a user`."""
+    if _JOINING.isdisjoint(words):
+        return False
     return any(joint in _JOINING and word in _ONLY_ACTS for joint, word in pairwise(words))
 
 

@@ -44,21 +44,21 @@ class SchemaShortener:
         definitions all stay where they are: little is won there.
         """
         made = self._inline_single_uses(root)
-        own = _SchemaFacts({key: made[key] for key in made if key not in _SHARED})
+        own = _list_own_texts(made)
         facts = {
             key: {name: self._find_facts(schema) for name, schema in made[key].items()}
             for key in _SHARED
             if key in made
         }
         texts = [part.texts for parts in facts.values() for part in parts.values() if part.texts]
-        if not texts and not own.texts:
+        if not texts and not own:
             return made
-        limit = _choose_limit([own.texts, *texts])
+        limit = _choose_limit([own, *texts])
         trimmed = {
             key: {name: part.trim_prose(limit) for name, part in parts.items()}
             for key, parts in facts.items()
         }
-        if not own.texts:
+        if not own:
             return {**made, **trimmed}
         placed = {**made, **dict.fromkeys(facts, _NOTHING)}
         return {**_to_mapping(_trim_texts(placed, limit)), **trimmed}
@@ -151,6 +151,14 @@ class _SchemaFacts:
         if limit not in self._trimmed:
             self._trimmed[limit] = _trim_texts(self.schema, limit)
         return self._trimmed[limit]
+
+
+def _list_own_texts(root: Mapping[str, Any]) -> list[int]:
+    """The `texts` of a schema without those of its properties and definitions."""
+    own = {key: root[key] for key in root if key not in _SHARED}
+    is_closed = own.pop("additionalProperties", False) is False
+    # Arguments that nothing is told of together: nearly all.
+    return [] if is_closed and _TRIMMED.isdisjoint(own) else _SchemaFacts(own).texts
 
 
 def _choose_limit(texts: Collection[list[int]]) -> int:

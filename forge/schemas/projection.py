@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
+import orjson
+
 from forge.schemas.tolerance import drop_presence, relax_alternatives
 from forge.schemas.walk import PREFIX, list_references, memoize, memoize_pairs, rebuild_schema
 from forge.text import sanitize_prose, shorten_text
@@ -68,15 +70,20 @@ class Projection:
         self._outlines: dict[tuple[str, bool], Schema] = {}
         self._roots: dict[tuple[int, ...], tuple[Schema, ...]] = {}
         self._find_reach = memoize_pairs(self._collect_nearest)
-        self._project_root = memoize(self._project_schema)
+        self.project_root = memoize(self._project_schema)
+        """The schema projected, without the definitions that it refers to."""
         self._project_simple = memoize(self._keep_keywords)
         self._weigh_root = memoize(lambda root: (_measure_json(root), list_references(root)))
 
     def project_roots(self, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
-        """The schemas projected, without the definitions that they refer to. Of the same schemas
-        it is the same tuple, of which everything is found out once.
+        """The schemas projected, as `share_roots`."""
+        return self.share_roots(map(self.project_root, schemas))
+
+    def share_roots(self, roots: Iterable[Schema]) -> tuple[Schema, ...]:
+        """The projected schemas as the tuple of before where they were asked for before: what it
+        takes is found out once.
         """
-        made = tuple(map(self._project_root, schemas))
+        made = tuple(roots)
         return self._roots.setdefault(tuple(map(id, made)), made)
 
     def measure_selection(self, roots: tuple[Schema, ...], limit: int) -> int:
@@ -271,7 +278,9 @@ class Projection:
             # An answer may have more than is told, so the base is enough of it.
             own = {"anyOf"} if HAS_SUBTYPES in schema else set()
             return drop_presence(schema, _NOT_IN_RESPONSES | own)
-        kept = {key: value for key, value in schema.items() if key not in _FLAGS}
+        kept = dict(schema)
+        if not _FLAGS.isdisjoint(schema):
+            kept = {key: value for key, value in schema.items() if key not in _FLAGS}
         if len(kept.get("description", "")) > MAX_TEXT:
             kept["description"] = shorten_text(kept["description"], MAX_TEXT)
         if kept.get("format") == "binary":
@@ -397,4 +406,9 @@ def loosen_schema(made: dict[str, Any], original: Mapping[str, Any]) -> dict[str
 
 
 def _measure_json(value: Any) -> int:
-    return len(_ENCODER.encode(value))
+    """The characters of a value's JSON, with escapes for all that is not ASCII."""
+    try:
+        written = orjson.dumps(value)
+    except TypeError:  # An integer beyond 64 bits, or too deep.
+        written = b"\xff"
+    return len(written) if written.isascii() else len(_ENCODER.encode(value))

@@ -57,11 +57,11 @@ def rebuild_schema(
     """The schema with each direct part converted, made sound where a part became true."""
     if HOLDERS.isdisjoint(schema):
         return dict(schema)
-    made = {
-        key: convert_held(key, value, convert) if key in HOLDERS else value
-        for key, value in schema.items()
-    }
-    return make_sound(made)
+    made = dict(schema)
+    for key, value in schema.items():
+        if key in HOLDERS:
+            made[key] = convert_held(key, value, convert)
+    return made if COMBINING.isdisjoint(made) else make_sound(made)
 
 
 def make_sound(schema: dict[str, Any]) -> dict[str, Any]:
@@ -100,8 +100,10 @@ def list_in_place_references(schema: Schema) -> Iterator[str]:
 
 def list_references(schema: Schema) -> set[str]:
     """The names of all schemas that this one refers to, directly."""
+    if not isinstance(schema, dict) or is_leaf(schema):
+        return set()
     found: set[str] = set()
-    waiting = [schema]
+    waiting: list[Schema] = [schema]
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 ACTS = frozenset(
@@ -44,7 +45,11 @@ def is_creation(method: str, operation_id: str, summary: str) -> bool:
 
 def find_base_verb(first: list[str]) -> str:
     """The first word of a summary in its base form: `Deletes` and `deleting` are `delete`."""
-    word = first[0] if first else ""
+    return _strip_ending(first[0]) if first else ""
+
+
+@lru_cache(4096)
+def _strip_ending(word: str) -> str:
     for ending, instead in (
         ("ies", "y"),
         ("es", "e"),

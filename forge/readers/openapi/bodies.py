@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 from forge.readers.openapi.context import OperationSkipped, ReaderContext
@@ -25,6 +26,8 @@ MULTIPART = "multipart/form-data"
 FILE = "file"
 _UNREAD = ("prefixEncoding", "itemEncoding")
 """What 3.2 has for multipart bodies without names."""
+_MORE = frozenset({"encoding", "itemSchema", *_UNREAD})
+"""What few media types have beside a schema and examples."""
 _ONE_FILE = f"a multipart body is an object of parts; this is taken as its part {FILE!r}"
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+*-]+/[\w!#$&^.+*-]+(\s*;[ -~]{0,200})?\Z", re.ASCII)
 _STATUS = re.compile(r"[1-5](\d\d|XX)\Z")
@@ -113,8 +116,8 @@ def read_responses(context: ReaderContext, operation: Node) -> tuple[Response, .
     node = operation.get("responses")
     produced = _list_media_types(context, operation, "produces")
     for code, written in node.list_items():
-        status = "default" if code.lower() == "default" else code.strip().upper()
-        if status != "default" and not _STATUS.match(status):
+        status = _parse_status(code)
+        if not status:
             context.problems.add(written.to_problem("this is no status code; it is left out"))
             continue
         try:
@@ -125,6 +128,15 @@ def read_responses(context: ReaderContext, operation: Node) -> tuple[Response, .
             found = Node({}, written.file, written.place)
         made[status] = context.read_once(_read_response, found, status, produced)
     return tuple(made.values())
+
+
+@lru_cache(256)
+def _parse_status(code: str) -> str:
+    """Return the status that a key of `responses` names; "" where it names none."""
+    if code.lower() == "default":
+        return "default"
+    status = code.strip().upper()
+    return status if _STATUS.match(status) else ""
 
 
 def _read_response(
@@ -158,11 +170,15 @@ def _read_content(context: ReaderContext, node: Node) -> tuple[MediaType, ...]:
             continue
         at = found.get("schema")
         schema = context.schemas.convert(at) if at.value is not None else None
+        is_multipart = kind.startswith("multipart/")
+        if not is_multipart and isinstance(found.value, dict) and _MORE.isdisjoint(found.value):
+            made.append(MediaType(kind, schema))
+            continue
         item = found.get("itemSchema")
         if schema is None and item.value is not None:
             # 3.2: https://spec.openapis.org/oas/v3.2.0.html#sequential-media-types
             schema = {"type": "array", "items": context.schemas.convert(item)}
-        if kind.startswith("multipart/") and _has_no_fields(context, at):
+        if is_multipart and _has_no_fields(context, at):
             context.problems.add(at.to_problem(_ONE_FILE))
             schema = {"type": "object", "required": [FILE], "properties": {FILE: schema}}
         for key in _UNREAD:
@@ -243,6 +259,8 @@ def _list_media_types(context: ReaderContext, operation: Node, key: str) -> tupl
     written = operation.read(key)
     if written is None:
         written = context.references.root.read(key)
+    if written is None:
+        return ()
     kinds = written if isinstance(written, list) else [written]
     return tuple(dict.fromkeys(k for k in kinds if isinstance(k, str) and _MEDIA_TYPE.match(k)))[
         :MAX_MEDIA_TYPES

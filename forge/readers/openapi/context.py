@@ -70,7 +70,10 @@ class ReaderContext:
     believed: bool = True
     served: bool = False
     prefix: str = ""
+    parameters: dict[tuple[str, str], tuple[tuple[str, str], Node]] = field(default_factory=dict)
+    """The name and location of each parameter that a reference led to, and where it is."""
     _known: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
+    _found: dict[tuple[Any, ...], tuple[Any, Any]] = field(default_factory=dict, repr=False)
 
     def read_once(
         self,
@@ -84,14 +87,22 @@ class ReaderContext:
         Descriptions repeat themselves: three of four parameters stand in the same words elsewhere.
         What has a problem is read at each of its places, since the problem names the place.
         """
-        text = marshal.dumps(node.value, 2)
-        key = (read, node.file, text, args)
-        known: T | None = self._known.get(key)
-        if known is not None:
-            return known
-        before = self.problems.added + self.schemas.conjunctions
-        made = read(self, node, *args, **kwargs)
-        is_plain = self.problems.added + self.schemas.conjunctions == before
-        if is_plain and len(text) <= MAX_REPEATED:
+        value, file, _ = node
+        # Half of them are one object, which references name: no need to compare its text.
+        place = (read, file, id(value), args)
+        found: tuple[Any, T] | None = self._found.get(place)
+        if found is not None:
+            return found[1]
+        text = marshal.dumps(value, 2)
+        key = (read, file, text, args)
+        made: T | None = self._known.get(key)
+        if made is None:
+            before = self.problems.added + self.schemas.conjunctions
+            made = read(self, node, *args, **kwargs)
+            is_plain = self.problems.added + self.schemas.conjunctions == before
+            if not is_plain or len(text) > MAX_REPEATED:
+                return made
             self._known[key] = made
+        # With the value, so that no other one gets its id.
+        self._found[place] = value, made
         return made

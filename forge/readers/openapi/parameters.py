@@ -59,22 +59,36 @@ def collect_parameters(context: ReaderContext, path_item: Node, operation: Node)
         if listed.value is not None and not isinstance(listed.value, list):
             context.problems.add(listed.to_problem("parameters must be a list; they are left out"))
         for node in listed.list_elements()[:MAX_PARAMETERS]:
-            try:
-                found = context.references.resolve_node(node)
-            except UnresolvedReference as error:
-                reason = f"{error.problem.reason}; the parameter is left out"
-                context.problems.add(node.to_problem(reason))
-                continue
-            found = _correct_location(context, found)
-            written = found.value if isinstance(found.value, dict) else {}
-            name, location = written.get("name"), written.get("in")
-            if isinstance(name, _NAME) and isinstance(location, str) and name != "":
-                merged[str(name), location] = found
-            else:
-                context.problems.add(
-                    node.to_problem("a parameter needs `name` and `in`; it is left out")
-                )
+            found = _find_parameter(context, node)
+            if found is not None:
+                merged[found[0]] = found[1]
     return list(merged.values())
+
+
+def _find_parameter(context: ReaderContext, node: Node) -> tuple[tuple[str, str], Node] | None:
+    """Return the name and location of a parameter, and where it is; None where it cannot be read,
+    which is reported. Half of them are references, each of which many operations have.
+    """
+    reference = node.value.get("$ref") if isinstance(node.value, dict) else None
+    place = (node.file, reference) if isinstance(reference, str) else None
+    if place in context.parameters:
+        return context.parameters[place]
+    try:
+        found = context.references.resolve_node(node)
+    except UnresolvedReference as error:
+        reason = f"{error.problem.reason}; the parameter is left out"
+        context.problems.add(node.to_problem(reason))
+        return None
+    found = _correct_location(context, found)
+    written = found.value if isinstance(found.value, dict) else {}
+    name, location = written.get("name"), written.get("in")
+    if not (isinstance(name, _NAME) and isinstance(location, str) and name != ""):
+        context.problems.add(node.to_problem("a parameter needs `name` and `in`; it is left out"))
+        return None
+    made = (str(name), location), found
+    if place is not None:
+        context.parameters[place] = made
+    return made
 
 
 def _correct_location(context: ReaderContext, node: Node) -> Node:
@@ -204,13 +218,14 @@ def _find_refusal(location: str, name: str, required: bool) -> str:
 
 
 def _read_parameter(context: ReaderContext, node: Node, location: Location, name: str) -> Parameter:
-    required = location == "path" or is_true(node.read("required"))
-    description = sanitize_prose(node.read("description"), 500)
-    content = node.get("content")
+    written = node.value
+    required = location == "path" or is_true(written.get("required"))
+    description = sanitize_prose(written.get("description"), 500)
     if context.dialect == "2.0":
         style, explode = read_collection_style(node, location)
         schema = context.schemas.convert(find_own_schema(context, node))
         return Parameter(name, location, schema, required, style, explode, description=description)
+    content = node.get("content")
     if isinstance(content.value, dict) and content.value:
         media_type, media = next(iter(content.list_items()), ("", content))
         at = media.get("schema")
@@ -232,7 +247,7 @@ def _read_parameter(context: ReaderContext, node: Node, location: Location, name
         required=required,
         style=style,
         explode=explode,
-        allow_reserved=location == "query" and is_true(node.read("allowReserved")),
+        allow_reserved=location == "query" and is_true(written.get("allowReserved")),
         description=description,
     )
 
@@ -251,8 +266,10 @@ def _to_text_schema(schema: Schema) -> Schema:
 
 def _read_style(context: ReaderContext, node: Node, location: Location) -> tuple[Style, bool]:
     default: Style = "simple" if location in ("path", "header") else "form"
-    written = node.read("style")
-    if written is None and node.read("explode") is None and node.read("collectionFormat"):
+    written, explode = node.read("style"), node.read("explode")
+    if written is None and explode is None:
+        if not node.read("collectionFormat"):
+            return default, default == "form"
         reason = "collectionFormat is of Swagger 2.0; it is read as its style"
         context.problems.add(node.to_problem(reason))
         return read_collection_style(node, location)
@@ -261,5 +278,4 @@ def _read_style(context: ReaderContext, node: Node, location: Location) -> tuple
         context.problems.add(node.to_problem(reason))
         written = None
     style = cast(Style, written or default)
-    explode = node.read("explode")
     return style, style in ("form", "deepObject", "cookie") if explode is None else is_true(explode)

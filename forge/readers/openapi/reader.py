@@ -29,15 +29,14 @@ def read_declared_tags(root: Node) -> dict[str, Node]:
     return {_read_text(tag, "name"): tag for tag in root.get("tags").list_elements()}
 
 
-def read_tags(operation: Node, known: Mapping[str, Node]) -> tuple[str, ...]:
+def _read_tags(context: ReaderContext, tags: Node) -> tuple[str, ...]:
     """Return the tags of an operation, those that classify it first; before them the path of the
-    first one where it has parents: `Animals / Pets`. `known` are the declared tags.
+    first one where it has parents: `Animals / Pets`.
 
     https://spec.openapis.org/oas/v3.2.0.html#tag-object
     """
-    bears = [
-        sanitize_line(tag.value, 60) for tag in operation.get("tags").list_elements()[:MAX_TAGS]
-    ]
+    known = context.tags
+    bears = [sanitize_line(tag.value, 60) for tag in tags.list_elements()[:MAX_TAGS]]
     names = list(dict.fromkeys(filter(None, bears)))
     names.sort(key=lambda name: _read_text(known.get(name), "kind") in _NOT_FOR_FINDING)
     line = _find_ancestors(names[0], known) if names else []
@@ -280,7 +279,7 @@ def _read_operation(
         ),
         summary=summary,
         description=sanitize_prose(node.read("description"), 1000),
-        tags=read_tags(node, context.tags),
+        tags=context.read_once(_read_tags, node.get("tags")),
         parameters=paths.merge_query(read, query, template),
         body=body,
         responses=answers,

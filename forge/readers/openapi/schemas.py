@@ -42,6 +42,7 @@ _OF_DIALECTS = frozenset(
     "items exclusiveMinimum exclusiveMaximum const enum example discriminator".split()
 )
 """What dialects write in different ways."""
+_WITH_PARTS = HOLDERS | REFERENCES
 _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _SCHEMA = (dict, bool)
 _CLASSES = {"array": list, "boolean": bool, "object": dict, "string": str}
@@ -89,7 +90,7 @@ class SchemaConverter:
             if isinstance(reference, str):
                 return self._convert_reference(node, reference, depth)
         if HOLDERS.isdisjoint(value):
-            return self._convert_simple(node, value)
+            return self._convert_simple(value, node)
         made = self._convert_keywords(node, depth)
         if "oneOf" in made:
             self._exclusive.append(made)
@@ -98,14 +99,18 @@ class SchemaConverter:
             self._joint.append((node, made))
         return _allow_null(value, made)
 
-    def _convert_simple(self, node: Node, value: dict[str, Any]) -> Schema:
-        """Convert a schema without parts. Three of four stand in the same words elsewhere; those
-        are one object, which is never changed.
+    def _convert_simple(
+        self, value: dict[str, Any], node: Node, key: str | int | None = None
+    ) -> Schema:
+        """Convert a schema without parts, which stands at a node or under a key of it. Three of
+        four stand in the same words elsewhere; those are one object, which is never changed.
         """
         text = marshal.dumps(value, 2)
         known = self._simple.get(text)
         if known is not None:
             return known
+        if key is not None:
+            node = node.get_child(key)
         before = self._reported
         made = _allow_null(value, self._convert_keywords(node, 0))
         if self._reported == before:
@@ -249,7 +254,8 @@ class SchemaConverter:
                 self._report(node.to_problem(f"{key} cannot be {shown}; it is left out"))
             elif result is not None:
                 made[key] = result
-        needed = _list_draft_required(node.value)
+        properties = node.value.get("properties")
+        needed = [n for n in _list_draft_properties(properties) if properties[n]["required"]]
         if needed:
             made["required"] = list(dict.fromkeys([*made.get("required", ()), *needed]))
         return self._convert_dialect(node, made)
@@ -277,10 +283,14 @@ class SchemaConverter:
         they stand does not matter.
         """
         value = node.value[key]
-        if type(value) is dict and len(value) == 1 and depth <= MAX_DEPTH:
+        if type(value) is dict and depth <= MAX_DEPTH:
+            if _WITH_PARTS.isdisjoint(value):
+                return self._convert_simple(value, node, key)
             reference = value.get("$ref")
-            if isinstance(reference, str) and (node.file, reference) in self._followed:
-                return self._followed[node.file, reference]
+            if len(value) == 1 and isinstance(reference, str):
+                known = self._followed.get((node.file, reference))
+                if known is not None:
+                    return known
         return self.convert(node.get_child(key), depth)
 
     def _follow_node(self, node: Node) -> tuple[Node, Any]:
@@ -334,29 +344,24 @@ class SchemaConverter:
         self._report(node.to_problem("no enumerated value is an array; they are its items'"))
 
 
-def _is_draft_property(schema: Any) -> bool:
-    return type(schema) is dict and isinstance(schema.get("required"), bool)
-
-
-def _list_draft_required(schema: Mapping[str, Any]) -> list[str]:
-    """The properties that say themselves that they are required, as up to draft 3."""
-    properties = schema.get("properties")
+def _list_draft_properties(properties: Any) -> list[str]:
+    """The properties that say themselves whether they are required, as up to draft 3."""
     if not isinstance(properties, dict):
         return []
-    return [k for k, v in properties.items() if _is_draft_property(v) and v["required"]]
+    return [
+        name
+        for name, schema in properties.items()
+        if type(schema) is dict and "required" in schema and isinstance(schema["required"], bool)
+    ]
 
 
 def _drop_draft_required(node: Node) -> Node:
     """The properties without what they say of themselves in the object that they are of."""
-    if not any(map(_is_draft_property, node.value.values())):
+    told = _list_draft_properties(node.value)
+    if not told:
         return node
-    kept = {
-        name: {k: v for k, v in schema.items() if k != "required"}
-        if _is_draft_property(schema)
-        else schema
-        for name, schema in node.value.items()
-    }
-    return Node(kept, node.file, node.place)
+    bare = {name: {k: v for k, v in node.value[name].items() if k != "required"} for name in told}
+    return Node({**node.value, **bare}, node.file, node.place)
 
 
 def _is_bare_reference(schema: Schema) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -24,6 +25,14 @@ def select(*properties: str, limit: int = 300) -> Any:
     (root,) = chosen.schemas
     assert isinstance(root, dict)
     return root["properties"], chosen
+
+
+@pytest.mark.parametrize("value", ["plain", "café", 'a "b" \\ \n\x01', 2**70, [1, True, None, {}]])
+def test_a_schema_takes_as_many_characters_as_its_json_with_escapes(value: Any) -> None:
+    requests = Projection({}, "request")
+    root = {"const": value, "type": "string"}
+    size = requests.measure_selection(requests.project_roots([root]), 8_000)
+    assert size == len(json.dumps([root], separators=(",", ":")))
 
 
 def test_what_does_not_fit_keeps_its_type() -> None:

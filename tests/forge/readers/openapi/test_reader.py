@@ -227,6 +227,32 @@ def test_an_unusable_parameter_is_reported_and_the_operation_kept(written: str) 
     assert [p.pointer for p in found.problems] == ["/paths/~1a/get/parameters/0"]
 
 
+def test_what_is_wrong_with_a_parameter_that_operations_refer_to_is_told_once() -> None:
+    found = reading(
+        """
+        /a: {get: {parameters: [{$ref: '#/components/parameters/Q'}]}}
+        /b: {get: {parameters: [{$ref: '#/components/parameters/Q'}]}}
+        """,
+        "components: {parameters: {Q: {name: q, in: Query, schema: {type: integer}}}}",
+    )
+    first, second = (each.parameters for each in found.spec.operations)
+    assert first == second
+    assert [(p.name, p.location, p.schema) for p in first] == [("q", "query", {"type": "integer"})]
+    assert [p.pointer for p in found.problems] == ["/components/parameters/Q"]
+
+
+def test_a_reference_to_no_parameter_is_reported_at_each_of_its_places() -> None:
+    found = reading(
+        """
+        /a: {get: {parameters: [{$ref: '#/components/parameters/Q'}]}}
+        /b: {get: {parameters: [{$ref: '#/components/parameters/Q'}]}}
+        """,
+        "components: {parameters: {Q: {name: q}}}",
+    )
+    places = [f"/paths/~1{path}/get/parameters/0" for path in "ab"]
+    assert [p.pointer for p in found.problems] == places
+
+
 def test_headers_that_are_no_parameters_are_ignored_in_silence() -> None:
     names = ("Accept", "content-type", "AUTHORIZATION", "Host", "Content-Length")
     listed = ", ".join(f"{{name: {name}, in: header, required: true}}" for name in names)
