@@ -66,8 +66,9 @@ def collect_parameters(context: ReaderContext, path_item: Node, operation: Node)
 
 
 def _find_parameter(context: ReaderContext, node: Node) -> tuple[tuple[str, str], Node] | None:
-    """Return the name and location of a parameter, and where it is; None where it cannot be read,
-    which is reported. Half of them are references, each of which many operations have.
+    """Return what tells a parameter from others, its name and location, and where it is; None where
+    it cannot be read, which is reported. Half of them are references, each of which many
+    operations have.
     """
     reference = node.value.get("$ref") if isinstance(node.value, dict) else None
     place = (node.file, reference) if isinstance(reference, str) else None
@@ -85,7 +86,8 @@ def _find_parameter(context: ReaderContext, node: Node) -> tuple[tuple[str, str]
     if not (isinstance(name, _NAME) and isinstance(location, str) and name != ""):
         context.problems.add(node.to_problem("a parameter needs `name` and `in`; it is left out"))
         return None
-    made = (str(name), location), found
+    # A header's name is the same in any case (RFC 9110, section 5.1).
+    made = (str(name).lower() if location == "header" else str(name), location), found
     if place is not None:
         context.parameters[place] = made
     return made

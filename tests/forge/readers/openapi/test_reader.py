@@ -198,6 +198,26 @@ def test_path_level_parameters_are_inherited_and_overridden() -> None:
     }
 
 
+def test_a_header_is_overridden_in_whatever_case_its_name_is_written() -> None:
+    found = operation(
+        """
+        /a:
+          parameters:
+            - {name: X-Sum, in: header, schema: {type: string}}
+            - {name: Sum, in: query, schema: {type: string}}
+          get:
+            parameters:
+              - {name: x-sum, in: header, required: true, schema: {type: string}}
+              - {name: sum, in: query, schema: {type: string}}
+        """
+    )
+    assert sorted((each.location, each.name, each.required) for each in found.parameters) == [
+        ("header", "x-sum", True),
+        ("query", "Sum", False),
+        ("query", "sum", False),
+    ]
+
+
 def test_undeclared_path_parameters_are_inferred_also_where_a_reference_dangles() -> None:
     found = reading("/a/{id}@{time}: {get: {parameters: [{$ref: '#/components/parameters/None'}]}}")
     (only,) = found.spec.operations
