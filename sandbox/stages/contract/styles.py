@@ -159,11 +159,18 @@ def _find_deep(name: str, value: Mapping[str, Any], pairs: Pairs) -> frozenset[i
             return None
         rest = "".join(f"[{step}]" for step in steps[1:])
         found.setdefault(steps[0], []).append((rest, pairs[at][1]))
-    wanted = {key: item for key, item in value.items() if key in found or not is_nothing(item)}
+    wanted = {key: item for key, item in value.items() if key in found or _has_pairs(item)}
     whole = found.keys() == wanted.keys()
     return (
         own if whole and all(_reads_deep_member(found[key], wanted[key]) for key in found) else None
     )
+
+
+def _has_pairs(value: Any) -> bool:
+    """Whether a value whose parts are named one by one comes to any pair: empty ones have none."""
+    if isinstance(value, Mapping | list):
+        return any(map(_has_pairs, value.values() if isinstance(value, Mapping) else value))
+    return value is not None
 
 
 def _find_deep_list(name: str, value: list[Any], pairs: Pairs) -> frozenset[int] | None:
