@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -138,10 +139,15 @@ class Dispatch:
         return await self.writing.await_shielded(write)
 
     async def _explain_ruling(self, ruling: Deny, member: RegisteredServer) -> str:
-        """Why a call is denied, and of a quarantined server what lifts that."""
-        if member.entry.state != "quarantined" or self.kill_switch.engaged:
+        """Why a call is denied, and of a quarantined or archived server what lifts that."""
+        entry, frozen = member.entry, self.kill_switch.engaged
+        is_made = entry.created_by == "compiler" and bool(entry.source)
+        if entry.state == "archived" and is_made and not frozen:
+            words = shlex.join(["toolwright", "forge", entry.source, "--name", entry.name])
+            return f"{ruling.reason}: `{words}`"
+        if entry.state != "quarantined" or frozen:
             return ruling.reason
-        name = member.entry.name
+        name = entry.name
         why = await asyncio.to_thread(explain_quarantine, self.store.servers, name)
         return f"{ruling.reason}; it was {why}" if why else ruling.reason
 

@@ -87,9 +87,10 @@ _ANY = re.compile(r"\b(?:[^\W\d_]{3,}est|most|least|best|worst)\b", re.IGNORECAS
 _CHOOSING = re.compile(rf"\b(?:{_SAID}|last)\b", re.IGNORECASE)
 _PLACES = frozenset(
     "of for from in by with on to at than not except second third fourth fifth 2nd 3rd 4th 5th "
-    "next and or".split()
+    "next and or t never without".split()
 )
 """Words before a superlative that make it part of something else."""
+_POSSESSIVE = re.compile(r"\w['\u2019]s\b|s['\u2019]\s", re.IGNORECASE)
 _NEAR = 3
 """Words behind a superlative of which one names what is listed."""
 _UNITS = frozenset("currency unit units uom".split())
@@ -151,6 +152,8 @@ def _find_noun(behind: str, kept: str, tool: ToolDefinition) -> str | None:
     that ends with it; None where another thing is ranked.
     """
     listed = {stem_word(word) for word in split_words(tool.name)}
+    if _POSSESSIVE.search(behind):
+        return None
     near = split_words(behind)[:_NEAR]
     words = near or split_words(kept)
     return next((word for word in words if stem_word(word) in listed), None)

@@ -46,7 +46,7 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
         # Of a page's rows nobody can tell how many there are.
         reading = replace(reading, unused=(*reading.unused, "how many"))
     reading = _doubt_numbers(words, _doubt_written(task, reading, tool), tool, about)
-    reading = _note_unread(words, tool, reading, about)
+    reading = _note_unread(words, tool, reading, about, every=ranking is not None)
     if ranking is not None:
         reading = _ask_for_all(reading, tool, ranking.said)
     else:
@@ -164,14 +164,17 @@ def strip_addresses(task: str) -> str:
 _BEFORE = r"(?:[\s,;(\[<]*\b(?:from|at|see|via|on|the\s+API\s+is(?:\s+at)?))?[\s,;:(\[<]*"
 
 
-def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) -> Reading:
+def _note_unread(
+    task: str, tool: ToolDefinition, reading: Reading, about: str, *, every: bool = False
+) -> Reading:
     """The reading, with words of the task that neither its arguments nor what is known of the tool
     accounts for, where the tool has arguments left that they may have been meant for. The name of
     an argument that got no value accounts for nothing: `ordered by price` wants one for `ordering`.
+    With `every` they are told in any case: the cheapest red boat is none of all boats.
     """
     named = list_parameters(tool.input_schema)
     filled = {p.name: p.schema for p in named if {p.name, p.pointer[0]} & reading.origins.keys()}
-    if reading.unused or len(filled) == len(named):
+    if reading.unused or (len(filled) == len(named) and not every):
         return reading
     told = " ".join([tool.description, *reading.evidence.values()])
     read = replace(tool, input_schema={**tool.input_schema, "properties": filled})

@@ -73,6 +73,8 @@ def test_a_superlative_is_read_by_the_one_field_that_it_can_mean(
         ("the cheapest and the newest boat", BOATS),
         ("the customer of the newest order", ORDERS),
         ("the newest customer", ORDERS),
+        ("the oldest customer's boats", BOATS),
+        ("which boat isn't the cheapest", BOATS),
         ("the best boats", BOATS),
         ("the newest orders", UNFOLLOWED),
         ("list the newest boats", SORTED),
@@ -147,6 +149,12 @@ def test_words_beside_a_superlative_are_still_told() -> None:
     assert read_words("list the 3 cheapest wooden boats", COLOURED, {}, "shop").unused == (
         "wooden",
     )
+
+
+def test_a_list_without_arguments_is_not_ranked_past_words_that_narrow_it() -> None:
+    assert read_words("list the cheapest red boats", BOATS, {}, "shop").unused == ("red",)
+    assert read_words("list the cheapest boats in Kiel", BOATS, {}, "shop").unused == ("Kiel",)
+    assert read_words("list the cheapest boats", BOATS, {}, "shop").unused == ()
 
 
 def test_a_superlative_by_a_number_of_rows_is_told_where_nothing_ranks() -> None:
