@@ -26,7 +26,7 @@ class HomeState:
     """A home at a glance. The ids are the newest first, `running` kinds of live processes. `answer`
     is the command that answers the newest job, where that asks something. `asked` are runs whose
     question is for the model of the client that began them, `broken` the last repairs of servers
-    that they did not mend.
+    that they did not mend, `frozen_for` the reason that was given with the freeze.
     """
 
     has_pin: bool = True
@@ -40,6 +40,7 @@ class HomeState:
     broken: tuple[str, ...] = ()
     running: tuple[str, ...] = ()
     control: str = ""
+    frozen_for: str = ""
 
 
 def read_home_state(settings: Settings) -> HomeState:
@@ -62,6 +63,7 @@ def read_home_state(settings: Settings) -> HomeState:
             tuple(job.id for job in store.repairs.find_failed(time.time())),
             tuple(sorted(each.kind for each in store.processes.find() if is_alive(each))),
             address.url if address else "",
+            frozen.reason if frozen.frozen else "",
         )
 
 
@@ -128,7 +130,8 @@ def render_home_state(state: HomeState) -> list[str]:
     if state.broken:
         servers = "a server" if len(state.broken) == 1 else f"{len(state.broken)} servers"
         lines.append(f"Not mended: {servers}; `toolwright jobs {state.broken[0]}` says why")
-    return [f"Frozen by {state.frozen_by}.", *lines] if state.frozen_by else lines
+    why = f": {state.frozen_for}" if state.frozen_for else ""
+    return [f"Frozen by {state.frozen_by}{why}", *lines] if state.frozen_by else lines
 
 
 def print_next_commands(state: HomeState) -> None:

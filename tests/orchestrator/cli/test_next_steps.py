@@ -64,6 +64,11 @@ def test_without_a_command_it_says_what_waits_and_what_to_do(
         assert said in told.stdout
 
 
+def test_a_freeze_is_told_with_the_reason_that_was_given(settings: Settings, store: Store) -> None:
+    store.processes.freeze(time.time(), "terminal", "the disk is full")
+    assert "Frozen by terminal: the disk is full" in run(settings).stdout.splitlines()
+
+
 def test_a_server_that_no_repair_mended_is_told_with_where_it_says_why() -> None:
     state = HomeState(servers=("dns",), broken=("r1",))
     assert "Not mended: a server; `toolwright jobs r1` says why" in render_home_state(state)
