@@ -68,7 +68,8 @@ class Call:
 @dataclass(frozen=True)
 class Done:
     """The call ran. `standing` is the server's before this call was counted, `rule` the id of the
-    standing rule that allowed it, `cause` why it failed, in words.
+    standing rule that allowed it, `cause` why it failed, in words. `is_drift`: the API is no longer
+    as its description says.
     """
 
     call: Call
@@ -77,6 +78,7 @@ class Done:
     standing: Standing
     rule: str = ""
     cause: str = ""
+    is_drift: bool = False
 
 
 @dataclass(frozen=True)

@@ -352,8 +352,10 @@ COMMANDS: Mapping[str, tuple[str, Schema]] = {
             asked=many(text(), "Tasks in words whose question is for a client's model."),
             answer=text("The command that answers the newest such job, or empty."),
             servers=TEXTS,
+            broken=many(text(), "The last repairs of servers that they did not mend."),
             running=many(text(), "Kinds of live processes."),
             control=text("Where the control plane is, or empty."),
+            frozen_for=text("The reason that was given with the freeze, or empty."),
             next=many(text(), "Likely next commands."),
         ),
     ),
@@ -675,7 +677,10 @@ COMMANDS: Mapping[str, tuple[str, Schema]] = {
                 state=text(),
                 outcome=maybe(anything("What came of it.")),
             ),
-            shape(idle=number("Seconds without work.")),
+            shape(
+                idle=number("Seconds without work."),
+                jobs=many(shape(job=text(), kind=text(), state=text()), "What became of each."),
+            ),
         ),
     ),
     "control": (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from orchestrator.approvals.dates import parse_moment
@@ -29,6 +30,8 @@ from sandbox.wire.exchange import WireRequest
 from sandbox.wire.graphql import extract_document
 
 DEFAULT_SECONDS = 7 * 86400.0
+MAX_NAMED = 20
+"""Arguments that the refusal of a condition names."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +261,10 @@ def _parse_condition(pair: str, arguments: Any) -> Condition:
         raise OrchestratorError(f"{pair!r} is no condition. Write NAME=VALUE, such as zone=a.org.")
     present, value = find_argument(path, arguments)
     if not present:
-        raise OrchestratorError(f"the request that waits has no argument {path!r}.")
+        known = ", ".join(islice(_list_paths(arguments), MAX_NAMED))
+        raise OrchestratorError(
+            f"the request that waits has no argument {path!r}. It has {known or 'none'}."
+        )
     condition = _infer_condition(path, text, value)
     if not is_condition_met(condition, arguments):
         raise OrchestratorError(
@@ -266,6 +272,14 @@ def _parse_condition(pair: str, arguments: Any) -> Condition:
             f"{json.dumps(value, ensure_ascii=False)[:200]}."
         )
     return condition
+
+
+def _list_paths(arguments: Any, before: str = "") -> Iterator[str]:
+    """The paths that conditions may name: of each value that is no object."""
+    for name, value in arguments.items() if isinstance(arguments, Mapping) else ():
+        path = f"{before}{name}"
+        inner = islice(_list_paths(value, f"{path}."), MAX_NAMED)
+        yield from inner if isinstance(value, Mapping) and value else (path,)
 
 
 def _infer_condition(path: str, text: str, value: Any) -> Condition:

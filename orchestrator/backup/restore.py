@@ -279,7 +279,7 @@ def _compare(
                 calls = present.calls.count_since(manifest.made)
         except UNREADABLE as error:
             blind = f"the present database cannot be read ({error})"
-    brought = tuple(_describe_loosening(backup, taken))
+    brought = tuple(_describe_loosening(backup, taken, now))
     kept = tuple(taken.describe())
     plan = RestorePlan(manifest, brought, kept, lost, blind, "", servers, calls, taken)
     return plan, newest
@@ -303,13 +303,14 @@ def _find_lost(present: Store, backup: Store) -> Iterator[str]:
     yield from (f"the rule {rule.id}" for rule in present.rules.find() if rule.id not in known)
 
 
-def _describe_loosening(backup: Store, taken: TakenBack) -> Iterator[str]:
+def _describe_loosening(backup: Store, taken: TakenBack, now: float) -> Iterator[str]:
     """What of the backup lets something happen once the freeze is lifted."""
     for grant in backup.grants.find_grants():
         if grant.serial > grant.revoked and (grant.origin, grant.kind) not in taken.grants:
             yield f"the grant {grant.origin} ({grant.kind})"
     for rule in backup.rules.find():
-        if rule.revoked is None and rule.id not in taken.rules:
+        # One that is made ahead of this clock counts later.
+        if rule.is_live(max(now, rule.created)) and rule.id not in taken.rules:
             yield f"the rule {rule.id} for {rule.server}.{rule.tool}"
     for entry in backup.servers.find():
         for said in backup.classifications.find(entry.name).values():

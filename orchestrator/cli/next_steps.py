@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,7 +25,8 @@ SHOWN = 3
 class HomeState:
     """A home at a glance. The ids are the newest first, `running` kinds of live processes. `answer`
     is the command that answers the newest job, where that asks something. `asked` are runs whose
-    question is for the model of the client that began them.
+    question is for the model of the client that began them, `broken` the last repairs of servers
+    that they did not mend, `frozen_for` the reason that was given with the freeze.
     """
 
     has_pin: bool = True
@@ -35,8 +37,10 @@ class HomeState:
     asked: tuple[str, ...] = ()
     answer: str = ""
     servers: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
     running: tuple[str, ...] = ()
     control: str = ""
+    frozen_for: str = ""
 
 
 def read_home_state(settings: Settings) -> HomeState:
@@ -56,8 +60,10 @@ def read_home_state(settings: Settings) -> HomeState:
             tuple(job.id for job in asked),
             render_answer_command(waiting[0]) if asks else "",
             tuple(each.name for each in store.servers.find_summaries()),
+            tuple(job.id for job in store.repairs.find_failed(time.time())),
             tuple(sorted(each.kind for each in store.processes.find() if is_alive(each))),
             address.url if address else "",
+            frozen.reason if frozen.frozen else "",
         )
 
 
@@ -90,6 +96,8 @@ def _list_commands(state: HomeState) -> Iterator[str]:
         yield state.answer or f"toolwright jobs {state.waiting[0]}"
         if state.answer:
             yield f"toolwright jobs {state.waiting[0]} --cancel"
+    if state.broken:
+        yield f"toolwright jobs {state.broken[0]}"
     if state.servers:
         yield 'toolwright find "what you want"'
         yield f"toolwright show {state.servers[0]}"
@@ -119,7 +127,11 @@ def render_home_state(state: HomeState) -> list[str]:
     if state.asked:
         tasks = "task" if len(state.asked) == 1 else "tasks"
         lines.insert(2, f"Waiting for a client's model: {len(state.asked)} {tasks} in words")
-    return [f"Frozen by {state.frozen_by}.", *lines] if state.frozen_by else lines
+    if state.broken:
+        servers = "a server" if len(state.broken) == 1 else f"{len(state.broken)} servers"
+        lines.append(f"Not mended: {servers}; `toolwright jobs {state.broken[0]}` says why")
+    why = f": {state.frozen_for}" if state.frozen_for else ""
+    return [f"Frozen by {state.frozen_by}{why}", *lines] if state.frozen_by else lines
 
 
 def print_next_commands(state: HomeState) -> None:

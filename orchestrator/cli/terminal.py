@@ -48,6 +48,9 @@ GAP = 1
 NOTE = "  "
 """What a note below a row of a table is indented by."""
 MIN_NOTE = 40
+MAX_WORD = 20
+"""What a column of a narrow terminal is as wide as at least, where it has words so long."""
+MIN_CELL = 20
 
 T = TypeVar("T")
 
@@ -157,7 +160,8 @@ def _can_encode(letter: str, encoding: str) -> bool:
 
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Print a table; cells are text, never markup. Ids and names are never broken over lines, other
-    words only where the terminal has no room for them, and nothing is where no terminal shows it.
+    words only where they are very long, and nothing is where no terminal shows it. Where a
+    terminal is too narrow for the columns, each row is a block with a line for each of its cells.
     """
     heads, told = tuple(heads), [tuple(map(str, row)) for row in rows]
     if not out.is_terminal:
@@ -165,6 +169,9 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
         return
     shown = [[clean_text(cell) for cell in row] for row in told]
     widths = _share_width(heads, shown, out.width)
+    if widths is None:
+        _print_blocks(heads, shown)
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head, width in zip(heads, widths, strict=True):
         table.add_column(head, overflow="fold", no_wrap=head in WHOLE, width=width)
@@ -175,28 +182,55 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
 
 def _share_width(
     heads: Sequence[str], rows: Sequence[Sequence[str]], room: int
-) -> Sequence[int | None]:
+) -> Sequence[int] | None:
     """Widths of columns, each as wide as its longest word at least; what is left goes to the
-    columns that need least of it. None for each where even the words have no room.
+    columns that need least of it. Words such as addresses are broken only where else nothing has
+    room. None where even that is not enough.
     """
     columns = [*zip(heads, *rows, strict=True)]
     lines = [[line for cell in column for line in cell.splitlines()] for column in columns]
     whole = [max(map(cell_len, column), default=0) for column in lines]
-    words = [
+    longest = [
         full
         if head in WHOLE
         else max((cell_len(w) for line in column for w in line.split()), default=0)
         for head, full, column in zip(heads, whole, lines, strict=True)
     ]
-    left = room - 2 * GAP * (len(heads) - 1) - sum(words)
+    shortest = [
+        word if head in WHOLE else min(word, max(MAX_WORD, cell_len(head)))
+        for head, word in zip(heads, longest, strict=True)
+    ]
+    room -= 2 * GAP * (len(heads) - 1)
+    widths = longest if sum(longest) <= room else shortest
+    left = room - sum(widths)
     if left < 0:
-        return [None] * len(heads)
-    widths = [*words]
-    for at in sorted(range(len(heads)), key=lambda at: whole[at] - words[at]):
-        more = min(whole[at] - words[at], left)
+        return None
+    widths = [*widths]
+    for at in sorted(range(len(heads)), key=lambda at: whole[at] - widths[at]):
+        more = min(whole[at] - widths[at], left)
         widths[at] += more
         left -= more
     return widths
+
+
+def _print_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Each row as lines of a column's name and its cell, without empty cells; a blank line stands
+    between rows.
+    """
+    indent = max(map(cell_len, heads), default=0) + 2 * GAP
+    for number, cells in enumerate(rows):
+        if number:
+            out.print()
+        for head, cell in zip(heads, cells, strict=True):
+            lines = [cell] * bool(cell) if head in WHOLE else _wrap_cell(cell, out.width - indent)
+            for at, line in enumerate(lines):
+                label = Text((head if at == 0 else "").ljust(indent), style="bold")
+                out.print(label.append(line, style="not bold"), soft_wrap=True)
+
+
+def _wrap_cell(cell: str, width: int) -> Sequence[str]:
+    room = max(width, MIN_CELL)
+    return [part for line in cell.splitlines() for part in textwrap.wrap(line, room)]
 
 
 def _print_wide_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -325,6 +325,8 @@ class ToolFront:
             job=job.id,
             tools=list_called_tools(told),
             answered=told.get("state") in ("called", "answered"),
+            # What other steps answered is no short note, and comes before it.
+            leads=1 if told.get("reading") and not told.get("beside") else 0,
         )
         return await asyncio.to_thread(shorten, result)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -138,10 +139,15 @@ class Dispatch:
         return await self.writing.await_shielded(write)
 
     async def _explain_ruling(self, ruling: Deny, member: RegisteredServer) -> str:
-        """Why a call is denied, and of a quarantined server what lifts that."""
-        if member.entry.state != "quarantined" or self.kill_switch.engaged:
+        """Why a call is denied, and of a quarantined or archived server what lifts that."""
+        entry, frozen = member.entry, self.kill_switch.engaged
+        is_made = entry.created_by == "compiler" and bool(entry.source)
+        if entry.state == "archived" and is_made and not frozen:
+            words = shlex.join(["toolwright", "forge", entry.source, "--name", entry.name])
+            return f"{ruling.reason}: `{words}`"
+        if entry.state != "quarantined" or frozen:
             return ruling.reason
-        name = member.entry.name
+        name = entry.name
         why = await asyncio.to_thread(explain_quarantine, self.store.servers, name)
         return f"{ruling.reason}; it was {why}" if why else ruling.reason
 
@@ -235,12 +241,11 @@ class Dispatch:
         rule: str = "",
     ) -> Done:
         """The reply of a call that was made; of one that failed, with what to do and why."""
-        bundle, cause = member.bundle, ""
+        bundle = member.bundle
         if outcome.failure is not None:
             outcome = await self._explain(call, bundle, outcome)
-        if ended.failure is not None:
-            cause = await self._explain_cause(ended, bundle)
-        return Done(call, ended.id, outcome, member.standing, rule, cause)
+        done = Done(call, ended.id, outcome, member.standing, rule)
+        return await self._add_cause(done, ended, bundle) if ended.failure is not None else done
 
     async def _explain(self, call: Call, bundle: Bundle, outcome: Outcome) -> Outcome:
         """A failure with what to do about a credential that it wanted for. The record has it as it
@@ -251,13 +256,14 @@ class Dispatch:
         denial = await asyncio.to_thread(explain_denial, bundle, call.tool, outcome, source)
         return add_denial(outcome, denial) if denial else outcome
 
-    async def _explain_cause(self, ended: Invocation, bundle: Bundle) -> str:
-        """Why a call failed, in words, and of drift which repair mends it."""
+    async def _add_cause(self, done: Done, ended: Invocation, bundle: Bundle) -> Done:
+        """The reply with why the call failed, in words, and of drift which repair mends it."""
         cause = find_cause(ended, bundle.get_tool(ended.tool))
         if cause is None or cause.kind != "drift":
-            return cause.text if cause else ""
+            return replace(done, cause=cause.text if cause else "")
         jobs = await asyncio.to_thread(self.store.repairs.find, ended.entry, self.now())
-        return f"{cause.text}{_render_repair(jobs[0]) if jobs else ''}"
+        told = f"{cause.text}{_render_repair(jobs[0]) if jobs else ''}"
+        return replace(done, cause=told, is_drift=True)
 
     async def _retry_with_earlier(
         self, call: Call, member: RegisteredServer, earlier: Bundle
@@ -349,7 +355,7 @@ def _render_repair(job: Job) -> str:
             return f"; job {job.id} could not mend it: {job.message[:300]}"
         case "done":
             return f"; job {job.id} mended what it could"
-    return f"; job {job.id} mends it"
+    return f"; job {job.id} mends it, where `toolwright serve` or `toolwright work` runs"
 
 
 def _describe_asking(call: Call) -> str:

@@ -50,6 +50,7 @@ SHAPE_BYTES = 1_200
 HEAD = ("state", "run", "answer_with", "approval", "why", "error")
 HEAD_BYTES = 800
 NOTE_LETTERS = 400
+LEAD_LETTERS = 700
 UNKNOWN = (ResultSource("", frozenset({ANYWHERE})),)
 """The source of what nobody can say where it is from."""
 Result = dict[str, Any]
@@ -58,13 +59,15 @@ Result = dict[str, Any]
 @dataclass(frozen=True)
 class ResultKeeper:
     """Keeps and gives the large results of sessions. Its methods look at whole results: call them
-    beside the event loop. `most_bytes` is the size of the JSON up to which a result is given whole.
+    beside the event loop. `most_bytes` is the size of the JSON up to which a result is given
+    whole, `lead_bytes` that of what is told beside what stands for it.
     """
 
     table: KeptResultTable
     get_server: Callable[[str], RegisteredServer]
     limits: KeepLimits
     most_bytes: int = 6_000
+    lead_bytes: int = 0
     now: Callable[[], float] = time.time
     is_flow_allowed: Callable[[str, str], bool] = lambda source, target: False
 
@@ -122,19 +125,32 @@ class ResultKeeper:
         return self.shorten_result(result, call.session, done.invocation, call.name, sources)
 
     def shorten_run(
-        self, result: Result, session: str, job: str, tools: Iterable[str], *, answered: bool
+        self,
+        result: Result,
+        session: str,
+        job: str,
+        tools: Iterable[str],
+        *,
+        answered: bool,
+        leads: int = 0,
     ) -> Result:
         """The result of a task run, whose steps called these tools (`server.tool`), within an
         answer's size. Of one that was not `answered` by a tool, what says how to go on (HEAD) stays
-        as it is. The results of a run without a session are kept under the run's own id.
+        as it is. The results of a run without a session are kept under the run's own id. `leads` is
+        the number of blocks before the answer, which say how it came about and stay.
         """
         names = tuple(tools)
         sources = self.find_sources(name.partition(".")[0] for name in names) or UNKNOWN
-        keeper = replace(self, most_bytes=min(self.most_bytes, ANSWER_BYTES))
+        blocks = list(result.get("content") or [])
+        lead = [_cut_lead(block) for block in blocks[:leads]]
+        most = min(self.most_bytes, ANSWER_BYTES)
+        keeper = replace(self, most_bytes=most, lead_bytes=measure_json(lead) if lead else 0)
         tool = names[-1] if names else "do"
-        short = keeper.shorten_result(result, session or job, job, tool, sources)
-        if short is result:
+        bare = {**result, "content": blocks[leads:]}
+        short = keeper.shorten_result(bare, session or job, job, tool, sources)
+        if short is bare:
             return _cut_texts(result)
+        short = {**short, "content": [*short["content"], *lead]}
         named = {} if session else {"session": job}
         told = {**short["structuredContent"], **named}
         if answered:
@@ -168,7 +184,7 @@ class ResultKeeper:
             size, now = measure_json(value), self.now()
             made = KeptResult(0, call, tool, now, now, size, merge_sources(sources), value)
             kept = self.table.keep(session, made, self.limits)
-        return _build_reference(result, value, kept, tool, size)
+        return _build_reference(result, value, kept, tool, size, self.lead_bytes)
 
     def show_part(self, session: str, handle: str, path: str, offset: int) -> Mapping[str, Any]:
         """What a path finds in a kept result: whole where it is small, of a list or text what is
@@ -203,6 +219,10 @@ def _cut_texts(result: Result) -> Result:
     return {**result, "content": blocks}
 
 
+def _cut_lead(block: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "text", "text": cut_text(str(block.get("text", "")), LEAD_LETTERS)}
+
+
 def _extract_value(result: Mapping[str, Any]) -> Any:
     """The value that a result gives, or None where it gives more than text."""
     content = result.get("content") or []
@@ -220,9 +240,11 @@ def _extract_value(result: Mapping[str, Any]) -> Any:
 
 
 def _build_reference(
-    result: Result, value: Any, kept: KeptResult | None, tool: str, size: int
+    result: Result, value: Any, kept: KeptResult | None, tool: str, size: int, taken: int
 ) -> Result:
-    """What stands for a large result. `kept` is None for one that no session may keep."""
+    """What stands for a large result. `kept` is None for one that no session may keep; `taken` are
+    the bytes of what is told beside it.
+    """
     shape = describe_shape(value, SHAPE_BYTES)
     told: dict[str, Any] = {"tool": tool, "bytes": size, "shape": shape}
     if kept is not None:
@@ -235,7 +257,7 @@ def _build_reference(
         told = {"result": kept.handle, "expires": round(kept.expires), **told}
     else:
         told["next"] = "too large to be kept: ask for less, by the tool's own arguments"
-    told["sample"] = cut_sample(value, ANSWER_BYTES - measure_json(told) - 900)
+    told["sample"] = cut_sample(value, ANSWER_BYTES - measure_json(told) - 900 - taken)
     told = clean_json(told)
     lead = "" if kept is None else f", kept as {kept.handle}"
     text = f"{tool} answered {size:,} bytes{lead}.\n{write_json(told)}"

@@ -132,6 +132,27 @@ class RepairTable(Repository):
                     return job
         return None
 
+    def find_failed(self, now: float) -> tuple[Job, ...]:
+        """The newest repair of each server that failed in the last week, where the server is in use
+        and has the same version still.
+        """
+        jobs, entries = tables.jobs, tables.entries
+        recent = (jobs.c.kind == REPAIR) & (jobs.c.created > now - KEPT_TRYING)
+        query = select(jobs).where(recent).order_by(jobs.c.created.desc())
+        current = select(entries.c.name, entries.c.version).where(entries.c.state != "archived")
+        with self._database.read() as connection:
+            versions = {row.name: row.version for row in connection.execute(current)}
+            newest: dict[str, Job] = {}
+            for row in connection.execute(query).mappings():
+                job = parse_job(row)
+                if not job.request.get("check"):
+                    newest.setdefault(str(job.request.get("server")), job)
+        return tuple(
+            job
+            for server, job in newest.items()
+            if job.state == "failed" and versions.get(server, -1) == job.request.get("version")
+        )
+
     def find_attempts(self, server: str, version: int, now: float) -> RepairAttempts:
         """The repairs of a version that did not mend it so far, the one that is under way included,
         and whether it answered a call since the first of them.

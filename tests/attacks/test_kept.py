@@ -129,6 +129,22 @@ def test_an_answer_that_was_only_computed_on_in_between_is_still_the_first_apis(
     assert back.arguments == {"text": "x"}
 
 
+def test_what_is_said_of_a_tasks_answer_stays_where_the_answer_is_kept(
+    keeper: ResultKeeper,
+) -> None:
+    said = "By `price`, the lowest of all 2000: id 7. " + "x" * 2_000
+    blocks = [{"type": "text", "text": text} for text in (said, json.dumps(LARGE))]
+    result = {"content": blocks, "structuredContent": LARGE}
+    short = keeper.shorten_run(result, "mine", "job", ("north.give",), answered=True, leads=1)
+    texts = [block["text"] for block in short["content"]]
+    assert short["structuredContent"]["result"] == "r1"
+    assert [text.startswith("By `price`, the lowest of all 2000: id 7.") for text in texts] == [
+        False,
+        True,
+    ]
+    assert len("".join(texts).encode()) <= ANSWER_BYTES
+
+
 def test_an_answer_of_a_server_that_is_gone_goes_nowhere(keeper: ResultKeeper) -> None:
     result = {"content": [], "structuredContent": LARGE}
     keeper.shorten_run(result, "mine", "job", ("gone.give",), answered=True)

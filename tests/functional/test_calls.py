@@ -398,6 +398,17 @@ def test_a_called_server_keeps_its_gate(place: Place) -> None:
     assert "quarantined" in refusal(place.call("hopeful.relay", to="shut.one"))
 
 
+def test_a_call_of_an_archived_server_is_told_what_brings_it_back(place: Place) -> None:
+    servers = place.app.store.servers
+    servers.set_state("harbour", "archived", time.time(), "test", "")
+    place.app.roster.forget_servers()
+    reply = place.call("harbour.search_boats", query="a")
+    servers.set_state("harbour", "active", time.time(), "test", "")
+    place.app.roster.forget_servers()
+    assert isinstance(reply, RefusedCall)
+    assert f"toolwright forge {servers.get('harbour').source} --name harbour" in reply.reason
+
+
 def test_a_called_server_that_changed_is_called_as_what_it_became(place: Place) -> None:
     place.publish(relaying("alter", "harbour.search_boats"), "call:harbour.search_boats")
     place.publish(relaying("trusting", "alter.relay"), "call:alter.relay")

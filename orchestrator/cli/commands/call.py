@@ -192,6 +192,8 @@ def _print_reply(reply: Reply) -> None:
     if isinstance(reply, Done):
         if reply.outcome.failure:
             print_text(reply.outcome.failure.message, "red")
+            if reply.is_drift:
+                print_note(f"(Why: {reply.cause})")
         elif out.is_terminal:
             print_answer(reply.outcome.delivered)
         elif reply.outcome.difference is not None:

@@ -86,7 +86,7 @@ def add_target(
         add_sealed_target(settings.push, name, given, signer)
     with Store.open(settings.database_url) as store:
         store.audit.add_note("push.added", name, {"links": not notice}, time.time())
-    then = "" if notice else "\n`toolwright push unlock` begins to send links."
+    then = "" if notice else f"\n{_UNTIL_UNLOCKED}"
     print_done(as_json, f"{name} is added.{then}", name=name, links=not notice)
 
 
@@ -190,13 +190,18 @@ def lock_targets(as_json: bool) -> None:
     print_done(as_json, "Locked.", unlocked=False)
 
 
+_UNTIL_UNLOCKED = (
+    "Nothing is sent to it before `toolwright push unlock`, nor after the control plane ended."
+)
+
+
 def _list_names(settings: Settings) -> dict[str, str]:
     """Every target by name, with the kind of its messages."""
     sealed = list_sealed_targets(settings.push)
     notices = (target.name for target in load_notice_targets(open_vault(settings)))
-    return {name: f"{kind}, with links" for name, kind in sealed.items()} | dict.fromkeys(
-        notices, "notices only"
-    )
+    return {
+        name: f"{kind}, with links, while unlocked" for name, kind in sealed.items()
+    } | dict.fromkeys(notices, "notices only")
 
 
 def _open_targets(settings: Settings, name: str, pin_file: Path | None) -> tuple[PushTarget, ...]:

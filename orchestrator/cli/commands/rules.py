@@ -43,11 +43,13 @@ def list_rules(every: bool, as_json: bool) -> None:
     """List the rules."""
     settings = load_settings()
     with Store.open(settings.database_url) as store:
-        shown = [rule for rule in _load_rules(settings, store) if every or rule["state"] == "live"]
+        known = _load_rules(settings, store)
+        shown = [rule for rule in known if every or rule["state"] == "live"]
     if as_json:
         print_json(shown)
     elif not shown:
-        print_text("There are none. `toolwright approve ID --always` adds one.")
+        ended = f", but {len(known)} that ended: `toolwright rules --all`" if known else ""
+        print_text(f"There are none{ended}. `toolwright approve ID --always` adds one.")
     else:
         print_table(
             ("rule", "state", "says", "until", "used"),

@@ -19,6 +19,7 @@ from orchestrator.cli.terminal import (
     run_coroutine,
 )
 from orchestrator.settings import Settings, load_settings
+from registry.models import Job
 
 OPEN_JOBS = ("queued", "running")
 OPEN_APPROVALS = ("approved", "claimed", "sending")
@@ -45,8 +46,11 @@ def work_command(idle: float, approval: str | None, as_json: bool, engine: str |
     if approval:
         run_coroutine(_send_one(settings, approval, as_json))
         return
-    run_coroutine(_work_until_idle(settings, idle))
-    print_done(as_json, f"No work came for {idle:g} s.", idle=idle)
+    ended = run_coroutine(_work_until_idle(settings, idle))
+    told = [f"{job.kind} {job.id}: {job.state}: {job.message}" for job in ended]
+    jobs = [{"job": job.id, "kind": job.kind, "state": job.state} for job in ended]
+    message = "\n".join([*told, f"No work came for {idle:g} s."])
+    print_done(as_json, message, idle=idle, jobs=jobs)
 
 
 async def _send_one(settings: Settings, approval: str, as_json: bool) -> None:
@@ -60,15 +64,17 @@ async def _send_one(settings: Settings, approval: str, as_json: bool) -> None:
         raise SystemExit(FAILED)
 
 
-async def _work_until_idle(settings: Settings, idle: float) -> None:
+async def _work_until_idle(settings: Settings, idle: float) -> tuple[Job, ...]:
+    """Work, and what became of the jobs that went on meanwhile, the first first."""
     async with open_app(settings, "work", patient=True) as app:
-        worked = time.monotonic()
+        worked, since = time.monotonic(), time.time()
         while True:
             # Asked last before it ends: what came during the last wait was begun already.
             if _has_open_work(app):
                 worked = time.monotonic()
             elif time.monotonic() - worked >= idle:
-                return
+                jobs = reversed(app.store.jobs.find())
+                return tuple(job for job in jobs if job.attempt and job.updated >= since)
             await app.pulse.wait_for_work(1.0)
 
 

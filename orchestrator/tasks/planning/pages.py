@@ -20,7 +20,7 @@ _PAGING = frozenset("page offset cursor skip limit start after top per".split())
 
 def takes_pages(tool: ToolDefinition) -> bool:
     """Whether one call of a list may give its first rows only."""
-    return bool(find_most(tool)) or any(map(_is_paging, list_parameters(tool.input_schema)))
+    return bool(find_most(tool)) or any(map(is_paging, list_parameters(tool.input_schema)))
 
 
 def find_most(tool: ToolDefinition) -> str:
@@ -29,7 +29,7 @@ def find_most(tool: ToolDefinition) -> str:
     return next((name for name, each in properties.items() if get_place(each)[0] == PAGES), "")
 
 
-def _is_paging(parameter: ToolParameter) -> bool:
+def is_paging(parameter: ToolParameter) -> bool:
     return parameter.is_counting or bool(_PAGING & {*parameter.words})
 
 
@@ -38,11 +38,11 @@ def describe_page(tool: ToolDefinition, arguments: Mapping[str, Any], answer: An
     or where who asked said which part is wanted.
     """
     most = find_most(tool)
-    paging = {p.name for p in list_parameters(tool.input_schema) if _is_paging(p)}
+    paging = {p.name for p in list_parameters(tool.input_schema) if is_paging(p)}
     paging |= {most} if most else set()
     if not paging or paging & arguments.keys():
         return ""
-    rows = _find_rows(answer)
+    rows = list_answer_rows(answer)
     if rows is None or len(rows) < find_page_size(tool):
         return ""
     how = f"; `{most}` follows the pages" if most else ""
@@ -58,7 +58,7 @@ def find_page_size(tool: ToolDefinition) -> int:
     return sizes[0] if len(sizes) == 1 and isinstance(sizes[0], int) and sizes[0] > 0 else SMALL
 
 
-def _find_rows(answer: Any) -> list[Any] | None:
+def list_answer_rows(answer: Any) -> list[Any] | None:
     """The one list of an answer: itself, or the only field of it that is one."""
     if isinstance(answer, list):
         return answer
@@ -92,7 +92,7 @@ _ASKING = frozenset({"is", "has", "are"})
 def _list_states(tool: ToolDefinition) -> Iterator[list[str]]:
     """The words of the flags and of the enumerated values that the rows of a list have."""
     schema = find_answer_schema(tool)
-    listed = _find_row_schema(schema)
+    listed = find_row_schema(schema)
     properties = listed.get("properties") if listed is not None else None
     count = 0
     for name, part in properties.items() if isinstance(properties, Mapping) else ():
@@ -106,7 +106,7 @@ def _list_states(tool: ToolDefinition) -> Iterator[list[str]]:
                 yield split_words(value[:80])
 
 
-def _find_row_schema(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def find_row_schema(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The schema of a row: of the list that is answered, or of its only field that is one."""
     own = resolve_schema(schema, schema) or {}
     fields = own.get("properties")

@@ -18,6 +18,7 @@ from orchestrator.errors import UnknownTool
 from orchestrator.gateway.approved_writes import derive_approval_id
 from orchestrator.results.references import merge_sources
 from orchestrator.tasks.planning.pages import describe_page, describe_unapplied
+from orchestrator.tasks.planning.ranking import describe_ranking
 from orchestrator.tasks.results import add_escalation, build_call_result
 from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.outcome import explain_arguments, is_answered_by_person
@@ -117,10 +118,12 @@ class Calling:
             return ""
         if tool.access != "read" or reply.get("state") != "called":
             return ""
-        page = describe_page(tool, call.arguments, extract_value(reply["result"]))
+        answer = extract_value(reply["result"])
+        page = describe_page(tool, call.arguments, answer)
         words = plain_words(step["task"], tool, call.server)
         unapplied = describe_unapplied(words, tool, step.get("evidence") or {})
-        return " ".join(filter(None, (page, unapplied)))
+        ranked = describe_ranking(words, tool, call.arguments, answer)
+        return " ".join(filter(None, (ranked, page, unapplied)))
 
     async def _call_once(
         self, call: Call, identity: str, limit: asyncio.Semaphore

@@ -12,6 +12,7 @@ from forge.documentation.to_openapi import DIALECT
 from orchestrator.errors import UnknownTool
 from orchestrator.tasks.model import Reading
 from orchestrator.tasks.parts import TaskParts
+from orchestrator.tasks.planning.ranking import find_ranking
 from orchestrator.tasks.planning.split import find_order
 from orchestrator.tasks.reading.foreign import write_plainly
 from orchestrator.tasks.routing.decision import Candidate, Reason, RoutingDecision, decide
@@ -83,7 +84,8 @@ def decide_step(
     writing = {_get_key(each) for each in routed.found if each.access != "read"}
     reads = intent.kind == "command" and intent.access == "read"
     ruled_out = writing if reads or intent.reason in _ASKING else set()
-    found = prefer_fitting(found, readings, {key for key, each in names.items() if each.is_many})
+    many = {key for key, each in names.items() if each.is_many}
+    found = prefer_fitting(found, readings, many, _list_ranking(parts, words, found))
     route = replace(routed.route, matches=tuple(each.match for each in found))
     first = found[0] if found else None
     reading, candidate, said = Reading(), None, words
@@ -96,6 +98,8 @@ def decide_step(
             is_named=naming.is_whole,
         )
         said = write_plainly(words, list_identifiers(tool, first.entry.name, first.entry.title))
+        ranking = find_ranking(said, tool)
+        said = ranking.words if ranking is not None else said
         route = _judge_first(parts, said, route, matches[0], first, tool, readings, ruled_out)
     decision = decide(
         route, candidate, reading, intent, parts.bands, margin=route.margin, same_api=same_api
@@ -164,10 +168,12 @@ def prefer_fitting(
     found: Sequence[Suggestion],
     readings: Mapping[ToolKey, Reading],
     named: Set[ToolKey] = frozenset(),
+    ranking: Set[ToolKey] = frozenset(),
 ) -> list[Suggestion]:
     """The candidates, led by the one of the first's server that takes what the task says, where the
     first has no place for it and just one other has; or by the one that the task names whole
     and of several (`named`) and that needs nothing, where it says nothing of what the first needs.
+    Also a list takes it whose rows a superlative of the task ranks (`ranking`).
     """
     if not found:
         return []
@@ -182,11 +188,17 @@ def prefer_fitting(
         and (reading := readings.get(_get_key(each))) is not None
         and is_whole(reading)
         and each.entry.name == found[0].entry.name
-        and (_get_key(each) in named if unsaid else reading.evidence)
+        and (_get_key(each) in named if unsaid else reading.evidence or _get_key(each) in ranking)
     ]
     if len(fitting) != 1:
         return list(found)
     return [*fitting, *(each for each in found if each is not fitting[0])]
+
+
+def _list_ranking(parts: TaskParts, words: str, found: Sequence[Suggestion]) -> frozenset[ToolKey]:
+    """The candidates that list what a superlative of the task is said of."""
+    keys = map(_get_key, found)
+    return frozenset(key for key in keys if find_ranking(words, parts.roster.find_tool(*key)))
 
 
 def is_whole(reading: Reading) -> bool:
@@ -241,6 +253,8 @@ def _name_for(
 ) -> Naming:
     tool = parts.roster.find_tool(*_get_key(each))
     words = write_plainly(words, list_identifiers(tool, each.entry.name, each.entry.title))
+    ranking = find_ranking(words, tool)
+    words = ranking.words if ranking is not None else words
     return name_words(words, tool, each.entry.name, each.entry.title, readings[_get_key(each)])
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from forge.addresses import find_locations
 from orchestrator.tasks.model import Reading
-from orchestrator.tasks.planning.pages import takes_pages
+from orchestrator.tasks.planning.pages import find_most, takes_pages
+from orchestrator.tasks.planning.ranking import MAX_ROWS, find_ranking, find_superlative
 from orchestrator.tasks.reading.foreign import write_plainly
 from orchestrator.tasks.reading.parameters import list_parameters
 from orchestrator.tasks.reading.read import read_arguments
@@ -31,6 +32,8 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
         if "uri" in json.dumps(tool.input_schema)
         else plain_words(task, tool, about)
     )
+    ranking = find_ranking(words, tool)
+    words = ranking.words if ranking is not None else words
     reading = read_arguments(
         words,
         tool.input_schema,
@@ -43,8 +46,37 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
         # Of a page's rows nobody can tell how many there are.
         reading = replace(reading, unused=(*reading.unused, "how many"))
     reading = _doubt_numbers(words, _doubt_written(task, reading, tool), tool, about)
-    reading = _note_unread(words, tool, reading, about)
+    reading = _note_unread(words, tool, reading, about, every=ranking is not None)
+    if ranking is not None:
+        reading = _ask_for_all(reading, tool, ranking.said)
+    else:
+        reading = _note_superlative(words, tool, reading)
     return _note_negations(task, _note_owner(words, tool, reading))
+
+
+def _note_superlative(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
+    """The reading with a superlative told that stands by a number of rows: the newest three are
+    not the first three of a list in whatever order it has.
+    """
+    counting = {p.name for p in list_parameters(tool.input_schema) if p.is_counting}
+    said = find_superlative(task) if counting & reading.origins.keys() else ""
+    known = {*reading.unused, *split_words(" ".join(reading.evidence.values()))}
+    if not said or {*split_words(said)} & known:
+        return reading
+    return replace(reading, unused=(*reading.unused, said))
+
+
+def _ask_for_all(reading: Reading, tool: ToolDefinition, said: str) -> Reading:
+    """The reading with all rows of a list asked for, of which a superlative wants some."""
+    most = find_most(tool)
+    if not most or most in reading.arguments:
+        return reading
+    return replace(
+        reading,
+        arguments={**reading.arguments, most: MAX_ROWS},
+        origins={**reading.origins, most: "task"},
+        evidence={**reading.evidence, most: said},
+    )
 
 
 def _doubt_numbers(task: str, reading: Reading, tool: ToolDefinition, about: str) -> Reading:
@@ -132,14 +164,17 @@ def strip_addresses(task: str) -> str:
 _BEFORE = r"(?:[\s,;(\[<]*\b(?:from|at|see|via|on|the\s+API\s+is(?:\s+at)?))?[\s,;:(\[<]*"
 
 
-def _note_unread(task: str, tool: ToolDefinition, reading: Reading, about: str) -> Reading:
+def _note_unread(
+    task: str, tool: ToolDefinition, reading: Reading, about: str, *, every: bool = False
+) -> Reading:
     """The reading, with words of the task that neither its arguments nor what is known of the tool
     accounts for, where the tool has arguments left that they may have been meant for. The name of
     an argument that got no value accounts for nothing: `ordered by price` wants one for `ordering`.
+    With `every` they are told in any case: the cheapest red boat is none of all boats.
     """
     named = list_parameters(tool.input_schema)
     filled = {p.name: p.schema for p in named if {p.name, p.pointer[0]} & reading.origins.keys()}
-    if reading.unused or len(filled) == len(named):
+    if reading.unused or (len(filled) == len(named) and not every):
         return reading
     told = " ".join([tool.description, *reading.evidence.values()])
     read = replace(tool, input_schema={**tool.input_schema, "properties": filled})

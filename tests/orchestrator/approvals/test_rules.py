@@ -114,6 +114,11 @@ def test_a_condition_that_does_not_hold_now_is_refused(
         made(store, asked, where)
 
 
+def test_a_condition_on_no_argument_is_told_which_there_are(store: Store, asked: Approval) -> None:
+    with pytest.raises(OrchestratorError, match=r"It has zone, ttl, body\.name, body\.deep\.on\."):
+        made(store, asked, "name=www.example.org")
+
+
 @pytest.mark.parametrize("until", ["2020-01-01", "5000d", "rubbish"])
 def test_a_rule_ends_in_the_future_and_within_a_year(
     store: Store, asked: Approval, until: str

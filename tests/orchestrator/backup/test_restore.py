@@ -29,6 +29,7 @@ from orchestrator.cli.enroll import record_key
 from orchestrator.errors import RestoreRefused
 from orchestrator.settings import Settings, load_settings
 from registry.approvals.decisions import sign_decision
+from registry.approvals.rules import ApprovalRule, Condition
 from registry.audit.heads import HeadSigner
 from registry.database.tables import AUDIT_GUARDS
 from registry.errors import BackupFailed, BackupRefused
@@ -524,3 +525,21 @@ def test_what_a_restore_would_do_is_said_before(home: Settings) -> None:
     assert plan.loses == ("the server other",)
     assert plan.keeps == (f"the grant {HOST} (host)", f"the grant {HOST} (private_host)")
     assert plan.brings_back == ()
+
+
+def test_a_rule_that_is_used_up_or_expired_is_not_said_to_come_back(
+    home: Settings, other: Settings
+) -> None:
+    now = time.time()
+    live = ApprovalRule(
+        "live", "dns", "create_zone", 1, "", (Condition("", {}),), now, now + 900, 3, "ann", "a1"
+    )
+    others = (replace(live, id="used", max_uses=0), replace(live, id="late", expires=now - 1))
+    with opened(home) as store:
+        for rule in (live, *others):
+            signature = person(home).sign(rule.to_signed_body())
+            store.rules.add(replace(rule, signature=signature))
+    file = backed_up(home)
+    with prepare_restore(other, file, told, None, False) as prepared:
+        told_rules = [each for each in prepared.plan.brings_back if "rule" in each]
+    assert told_rules == ["the rule live for dns.create_zone"]

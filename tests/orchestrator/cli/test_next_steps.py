@@ -13,7 +13,11 @@ from click.testing import CliRunner, Result
 
 from orchestrator.cli.clients.clients import CLIENTS, describe_machine
 from orchestrator.cli.main import COMMANDS, toolwright
-from orchestrator.cli.next_steps import HomeState, choose_next_commands
+from orchestrator.cli.next_steps import (
+    HomeState,
+    choose_next_commands,
+    render_home_state,
+)
 from orchestrator.processes.liveness import read_start_time
 from orchestrator.settings import Settings, load_settings
 from registry.models import Approval, Process
@@ -58,6 +62,17 @@ def test_without_a_command_it_says_what_waits_and_what_to_do(
     assert told.exit_code == 0
     for said in ("Waiting for you: 1 to approve", "Servers: 1", f"toolwright approve {waiting.id}"):
         assert said in told.stdout
+
+
+def test_a_freeze_is_told_with_the_reason_that_was_given(settings: Settings, store: Store) -> None:
+    store.processes.freeze(time.time(), "terminal", "the disk is full")
+    assert "Frozen by terminal: the disk is full" in run(settings).stdout.splitlines()
+
+
+def test_a_server_that_no_repair_mended_is_told_with_where_it_says_why() -> None:
+    state = HomeState(servers=("dns",), broken=("r1",))
+    assert "Not mended: a server; `toolwright jobs r1` says why" in render_home_state(state)
+    assert choose_next_commands(state)[0] == "toolwright jobs r1"
 
 
 def test_a_question_for_a_clients_model_is_none_for_the_person(

@@ -79,6 +79,30 @@ def test_no_word_of_a_table_is_broken_where_the_terminal_has_room_for_it() -> No
     assert len(print_calls(200)) == 3
 
 
+def test_a_row_is_a_block_of_lines_where_its_columns_have_no_room() -> None:
+    assert print_calls(54) == [
+        f"call     {ID}",
+        "when     7 minutes ago",
+        "tool     nursery.list_plants",
+        "outcome  arguments (input)",
+        "task     all green ones",
+        "",
+        f"call     {ID}",
+        "when     a day ago",
+        "tool     nursery.get_plant",
+        "outcome  ok",
+    ]
+
+
+def test_a_long_word_is_broken_before_the_columns_of_a_row_are_parted() -> None:
+    console = Console(file=StringIO(), width=50, force_terminal=True, color_system=None)
+    with use_screen(Screen(console, console)):
+        print_table(("name", "goes to"), [("key", "https://api.example.com:8443/v2/accounts")])
+    head, *lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert head.split() == ["name", "goes", "to"]
+    assert "".join(lines).split()[0] == "key"
+
+
 def test_a_tools_name_is_whole_on_a_narrow_terminal_too() -> None:
     assert "nursery.list_plants" in " ".join(print_calls(50))
 

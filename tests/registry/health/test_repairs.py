@@ -9,6 +9,7 @@ import pytest
 from registry.health.canary import CALLS, CanaryTrial, OutcomeCounts, judge_trial
 from registry.health.repairs import (
     DAY,
+    KEPT_TRYING,
     REPAIR_PAUSE,
     REPAIRS_A_DAY,
     RepairAttempts,
@@ -17,7 +18,7 @@ from registry.health.repairs import (
 )
 from registry.models import Job
 from registry.store import Store
-from tests.registry.samples import invocation
+from tests.registry.samples import REPORTS, entry, invocation
 
 
 def repair(id: str, at: float, server: str = "dns") -> Job:
@@ -67,6 +68,17 @@ def test_what_is_due_again_is_a_repair_of_a_server_that_answers_nothing(dns: Sto
     assert due.id == "r1"
     dns.calls.record(invocation("c1", started=later), now=later)
     assert dns.repairs.find_due(later) is None
+
+
+def test_a_failed_repair_is_told_until_its_server_has_another_version(dns: Store) -> None:
+    first = Job("r1", "repair", {"server": "dns", "version": 1}, 100.0, 100.0)
+    dns.repairs.queue_repair(first, 100.0)
+    assert dns.repairs.find_failed(101.0) == ()
+    ended(dns, "r1", 100.0)
+    assert [job.id for job in dns.repairs.find_failed(101.0)] == ["r1"]
+    assert dns.repairs.find_failed(101.0 + KEPT_TRYING) == ()
+    dns.servers.publish(entry("dns", 2), REPORTS, now=102.0)
+    assert dns.repairs.find_failed(103.0) == ()
 
 
 def test_a_check_is_no_repair(dns: Store) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from orchestrator.calls import Call, RefusedCall
+from orchestrator.calls import Call, Done, RefusedCall
 from orchestrator.cli.commands.call import MadeCall, call_command
+from sandbox.session.interface import Failure, Outcome
+from tests.registry.samples import BLANK
 
 
 @pytest.mark.parametrize(
@@ -28,3 +30,18 @@ def test_a_call_is_recorded_as_made_where_a_person_made_it(
     CliRunner().invoke(call_command, ["lifts.close", "{}", *words], obj=make_call)
     assert [(call.reason, call.session) for call in made] == [(reason, session)]
     assert "--from-page" not in CliRunner().invoke(call_command, ["--help"]).output
+
+
+def test_a_call_that_an_api_answers_otherwise_now_says_what_becomes_of_it() -> None:
+    failure = Failure("http", "HTTP 404 Not Found", 404)
+    standing = BLANK
+    why = "drift: the API answers 404 where its description has an operation; job r1 mends it"
+
+    def make_call(call: Call) -> MadeCall:
+        return Done(
+            call, "c1", Outcome("list", {}, failure), standing, cause=why, is_drift=True
+        ), []
+
+    told = CliRunner().invoke(call_command, ["lifts.list", "{}"], obj=make_call)
+    assert told.exit_code == 1
+    assert f"(Why: {why})" in " ".join(told.stderr.split())
