@@ -58,7 +58,9 @@ class Place:
         return self.forge.shelf.publish_bundle(made, entry, (report,), None)
 
     def retry(self) -> Job | None:
-        healing = Healing(self.store, self.forge.shelf, lambda: None, lambda _: False, lambda: self.now)
+        healing = Healing(
+            self.store, self.forge.shelf, lambda: None, lambda _: False, lambda: self.now
+        )
         return healing.retry_repair()
 
     def roll_back(self) -> Entry:
