@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,6 +27,10 @@ from sandbox.wire.exchange import WireRequest
 from sandbox.wire.policy import compile_template
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
+_VALUE = "((?:[^/?#%]|%[0-9A-Fa-f]{2})*)"
+"""What a placeholder stands for. An escape is one letter: the literal `F` behind it is none in
+`%9F`.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def parse_url_template(url: str) -> UrlTemplate:
     pairs = parse_qsl(query, True)
     slots = tuple((name, text[1:-1]) for name, text in pairs if _PLACEHOLDER.fullmatch(text))
     fixed = tuple(pair for pair in pairs if not _PLACEHOLDER.search(pair[1]))
-    path = compile_template(whole, "([^/?#]*)", _build_literal_pattern)
+    path = compile_template(whole, _VALUE, _build_literal_pattern)
     return UrlTemplate(path, tuple(_PLACEHOLDER.findall(whole)), fixed, slots)
 
 
@@ -140,7 +143,7 @@ def _check_path(
         yield f"the URL {sent[:160]} is not {operation.url}"
         return
     segments = dict(zip(template.names, found.groups(), strict=True))
-    _split_neighbours(operation, given, segments)
+    _divide_segments(operation, given, segments)
     for place, parameter in _iterate_parameters(operation, "path"):
         raw = segments.get(parameter.name)
         if raw is None:
@@ -152,26 +155,41 @@ def _check_path(
             yield _describe_astray(place, parameter, given[place], raw)
 
 
-def _split_neighbours(
+def _divide_segments(
     operation: Operation, given: Mapping[ArgumentPlace, Any], segments: dict[str, str]
 ) -> None:
-    """Split the text of two placeholders with nothing between them, `/{name}{extension}`, where
-    both of their arguments can be read.
+    """Divide the text of several placeholders of a segment, `/{name}{extension}` or
+    `/{day}T{time}`, so that all of their arguments can be read: their values may hold what stands
+    between them.
     """
     known = {
         p.name: (p, given[place])
         for place, p in _iterate_parameters(operation, "path")
         if place in given
     }
-    names = [name for name in segments if name in known]
-    for one, other in itertools.pairwise(names):
-        if f"{{{one}}}{{{other}}}" not in operation.path:
+    for segment in operation.path.split("/"):
+        pieces = _PLACEHOLDER.split(segment)
+        names, between = pieces[1::2], pieces[2:-1:2]
+        if len(names) < 2 or not known.keys() >= {*names} <= segments.keys():
             continue
-        text = segments[one] + segments[other]
-        for end in range(len(text) + 1):
-            if read_path(*known[one], text[:end]) and read_path(*known[other], text[end:]):
-                segments[one], segments[other] = text[:end], text[end:]
-                break
+        rest = "".join(f"{gap}{segments[n]}" for gap, n in zip(between, names[1:], strict=True))
+        divided = _divide(segments[names[0]] + rest, [known[name] for name in names], between)
+        segments.update(zip(names, divided, strict=True) if divided else ())
+
+
+def _divide(
+    text: str, wanted: Sequence[tuple[Parameter, Any]], between: Sequence[str]
+) -> tuple[str, ...] | None:
+    """The parts of a text that are the wanted arguments, without what is between them."""
+    parameter, value = wanted[0]
+    if not between:
+        return (text,) if read_path(parameter, value, text) else None
+    for end in range(len(text) + 1):
+        if text.startswith(between[0], end) and read_path(parameter, value, text[:end]):
+            rest = _divide(text[end + len(between[0]) :], wanted[1:], between[1:])
+            if rest is not None:
+                return (text[:end], *rest)
+    return None
 
 
 def _describe_astray(place: ArgumentPlace, parameter: Parameter, value: Any, raw: object) -> str:

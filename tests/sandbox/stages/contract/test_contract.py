@@ -204,6 +204,28 @@ def test_placeholders_with_nothing_between_them_are_told_apart_by_their_argument
     assert (found == ()) == is_right
 
 
+@pytest.mark.parametrize(
+    ("path", "arguments", "is_right"),
+    [
+        ("/1F2T3", {"day": "1", "start": "2", "end": "3"}, True),
+        ("/aFbF2T%9F", {"day": "aFb", "start": "2", "end": "\x9f"}, False),
+        ("/a%252FbFcTdT3", {"day": "a%2Fb", "start": "cTd", "end": "3"}, True),
+        ("/%F0%9F%98%80F2T3", {"day": "\U0001f600", "start": "2", "end": "3"}, True),
+        ("/a%252FbFcTdT3", {"day": "a%2Fb", "start": "c", "end": "3"}, False),
+        ("/1F2", {"day": "1", "start": "2", "end": "3"}, False),
+    ],
+)
+def test_placeholders_are_told_apart_also_where_a_value_holds_what_is_between_them(
+    path: str, arguments: Any, is_right: bool
+) -> None:
+    several = [
+        Parameter(name, "path", {"type": "string"}, True, "simple", False)
+        for name in ("day", "start", "end")
+    ]
+    found = problems(operation(*several, path="/{day}F{start}T{end}"), arguments, path=path)
+    assert (found == ()) == is_right
+
+
 def test_another_host_method_or_path_is_told() -> None:
     wanted = operation()
     for url in ("https://evil.example/v1/x", "http://api.example/v1/x", SERVER + "/x/y"):
