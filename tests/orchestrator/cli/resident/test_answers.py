@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +41,7 @@ from registry.models import Approval
 from registry.store import Store
 from tests.functional.home import until
 from tests.orchestrator.cli.resident.running import SECONDS, run_server
-from tests.registry.samples import REPORTS, entry
+from tests.registry.samples import REPORTS, approval, entry
 
 LOOKS = [
     "list",
@@ -65,6 +66,15 @@ LOOKS = [
     "--json",
 ]
 MISTAKES = ["show", "show dnss", "find zones -k 99", "logs --call zzzzzz", "versions a b"]
+
+
+@pytest.fixture
+def waiting(store: Store) -> Approval:
+    """A waiting request whose age is told in the same words for half an hour."""
+    now = time.time()
+    store.servers.publish(entry(), REPORTS, now=now)
+    store.approvals.add_pending(replace(approval(), created=now - 5400, expires=now + 3600))
+    return store.approvals.get(approval().id)
 
 
 @pytest.fixture
