@@ -70,8 +70,7 @@ def _find_used_names(functions: Collection[str]) -> set[str]:
     for name, use in _USES.items():
         # Most are used nowhere, not even in a string, and what is used, soon.
         if name not in found and use in whole:
-            using = (text for text in functions if use in text)
-            for text in using:
+            for text in (each for each in functions if use in each):
                 found |= API.intersection(_WORD.findall(_STRING.sub("", text)))
                 if name in found:
                     break

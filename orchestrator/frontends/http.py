@@ -21,7 +21,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from orchestrator.frontends.pipes import INVALID_REQUEST
+from orchestrator.frontends.protocol import INVALID_REQUEST
 from registry.database.files import create_secret, write_atomically
 from sandbox.offload import run_sized
 

@@ -13,13 +13,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from orchestrator.errors import OrchestratorError
+from orchestrator.frontends.protocol import INVALID_REQUEST
 
 MAX_LINE = 64 * 1024 * 1024
 LAST_SECONDS = 5.0
 """How long the last answers may take to be read."""
 ENDS = 1024
 """Bytes of each end of a line that is too long, in which its id is looked for."""
-INVALID_REQUEST = -32600
 _ID = rb'"id"\s*:\s*(?P<id>-?\d{1,15}|"[^"\\]{1,200}")'
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
 _ID_FIRST = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ID + rb"\s*,")

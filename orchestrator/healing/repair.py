@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from orchestrator.forging.forge import Forge
 from orchestrator.forging.order import ForgeStep, Report
 from orchestrator.forging.progress import time_stage
 from orchestrator.forging.succession import find_unallowed_gains
+from orchestrator.gateway.dispatch import render_forge_command
 from orchestrator.healing.escalation import Escalation
 from orchestrator.healing.monitor import BROKEN, diagnose_call
 from orchestrator.healing.own_cases import OwnCases
@@ -302,5 +302,4 @@ def _tell_forging(entry: Entry, cause: Cause) -> str:
     """
     if cause.repair != "recompile" or entry.created_by != "compiler":
         return ""
-    command = f"toolwright forge {shlex.quote(entry.source)} --name {entry.name}"
-    return f"; `{command}` makes a version of the description as it is now"
+    return f"; `{render_forge_command(entry)}` makes a version of the description as it is now"
