@@ -237,7 +237,7 @@ def _assemble_app(ground: Context, calling: CallParts, patient: bool) -> App:
         calling.engine,
         authors,
         healing,
-        Suggestions(store, roster),
+        Suggestions(store, roster, ground.signed_policy),
         results,
         Later(open_parts),
     )

@@ -99,7 +99,7 @@ class JobParts:
         routed = await asyncio.to_thread(self.tasks.suggestions.route, task, 3)
         if not routed.route.by_meaning:
             # Words alone would not choose: the graph library is not loaded for nothing.
-            found = [each.to_json() for each in routed.found if each.entry.name == made["server"]]
+            found = [each.to_json() for each in routed.found if each.match.entry == made["server"]]
             return {**made, "task": {"state": "suggested", "candidates": found}}
         kept = {
             name: job.request[name] for name in ("task", "session", "reason") if name in job.request

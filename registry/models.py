@@ -15,6 +15,7 @@ from sandbox.bundle.model import Bundle, compute_operation_digest
 from sandbox.bundle.report import StageReport
 from sandbox.schemas.accepted import build_tool_listing
 from sandbox.session.recording import CallRecording
+from sandbox.wire.access import is_self_evident
 from sandbox.wire.exchange import WireRequest, WriteStep
 
 EntryState = Literal["active", "experimental", "quarantined", "archived"]
@@ -53,7 +54,8 @@ def generate_id() -> str:
 @dataclass(frozen=True)
 class RegisteredTool:
     """One tool of a registered version. `listed` is the JSON text of what `tools/list` shows,
-    `operation_digest` says what it does (`sandbox.bundle.model.compute_operation_digest`).
+    `operation_digest` says what it does (`sandbox.bundle.model.compute_operation_digest`), and
+    `self_evident` that only a person makes another access of its own (`sandbox.wire.access`).
     """
 
     name: str
@@ -61,6 +63,7 @@ class RegisteredTool:
     destructive: bool
     listed: str
     operation_digest: str = ""
+    self_evident: bool = False
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -152,6 +155,7 @@ def build_entry(
                 tool.destructive,
                 json.dumps(build_tool_listing(bundle, tool)),
                 compute_operation_digest(tool),
+                is_self_evident(tool),
             )
             for tool in bundle.tools
         ),
@@ -463,7 +467,11 @@ class AuditRow:
 
 @dataclass(frozen=True)
 class ToolMatch:
-    """A tool that fits a task. A higher `score` fits better; scores of two tasks do not compare."""
+    """A tool that fits a task. A higher `score` fits better; scores of two tasks do not compare.
+
+    `listed`, `access` and `self_evident` are those of its `RegisteredTool`; `listed` is "" where
+    its row cannot be read.
+    """
 
     entry: str
     tool: str
@@ -472,6 +480,9 @@ class ToolMatch:
     title: str
     entry_description: str
     group: str = ""
+    listed: str = ""
+    access: Access = "write"
+    self_evident: bool = False
     state: EntryState = "active"
 
 

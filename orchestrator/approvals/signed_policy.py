@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.approvals.gate import WriteFacts, is_erasing
@@ -25,14 +25,10 @@ from registry.servers.classifications import (
 from registry.store import Store
 from registry.trust import EXEMPT_SUCCESSES, Standing, is_write_exempt
 from sandbox.bundle.apispec import Access
-from sandbox.bundle.model import (
-    Bundle,
-    RequestPattern,
-    ToolDefinition,
-    compute_operation_digest,
-)
-from sandbox.bundle.permissions import READING, is_permission_request
+from sandbox.bundle.model import Bundle, ToolDefinition, compute_operation_digest
+from sandbox.bundle.permissions import is_permission_request
 from sandbox.errors import BundleInvalid
+from sandbox.wire.access import is_mutation, is_unsafe
 from sandbox.wire.graphql import classify_document
 from sandbox.wire.policy import SAFE_METHODS
 
@@ -98,6 +94,17 @@ class SignedPolicy:
             if stored is None or is_looser(stored.level, level):
                 found[operation] = Classification(server, operation, level, (), 0.0, "audit")
         return found
+
+    def find_classified(self, servers: Collection[str]) -> frozenset[str]:
+        """Those of the servers whose self-evident tools (`sandbox.wire.access`) may count as
+        something else, since a person classified an operation of theirs; all of them where somebody
+        said of a safe request, or of code without one, that it is no read.
+        """
+        raised = self.store.classifications.find_raised()
+        if any(not one.requests or _has_safe_request(one) for one in raised):
+            return frozenset(servers)
+        own = {name for name, _ in self.trail.read().classified}
+        return frozenset(own | self.store.classifications.find_servers()) & {*servers}
 
     def classify_bundle(self, bundle: Bundle) -> Bundle:
         """The bundle with its tools' access as people classified them, under this name or another.
@@ -249,19 +256,13 @@ def raise_level(
     return held if is_looser(level, held) else level
 
 
+def _has_safe_request(classified: Classification) -> bool:
+    return any(method in SAFE_METHODS for method, _ in classified.requests)
+
+
 def _is_query(tool: ToolDefinition) -> bool:
     documents = [request.document for request in tool.requests]
     return all(document and classify_document(document) == "query" for document in documents)
-
-
-def _is_mutation(request: RequestPattern) -> bool:
-    return bool(request.document) and classify_document(request.document) != "query"
-
-
-def _is_unsafe(request: RequestPattern) -> bool:
-    if is_permission_request(request):
-        return request.method not in READING
-    return request.method not in SAFE_METHODS
 
 
 def resolve_level(
@@ -279,9 +280,9 @@ def resolve_level(
     nobody's is that a GraphQL mutation reads.
     """
     own = get_level(tool)
-    if own == "read" and any(map(_is_mutation, tool.requests)):
+    if own == "read" and any(map(is_mutation, tool.requests)):
         own = "write"
-    unsafe = [request for request in tool.requests if _is_unsafe(request)]
+    unsafe = [request for request in tool.requests if is_unsafe(request)]
     # What a description says of its methods is no word on what is no request to its API.
     if own == "read" and unsafe and (not compiled or any(map(is_permission_request, unsafe))):
         own = "write"

@@ -8,9 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from forge.text import shorten_text
+from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.catalog import Catalog
-from registry.models import LEAST_SHOWN, Entry, Route, ToolMatch
+from registry.models import LEAST_SHOWN, Route, ToolMatch
 from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 from registry.trust import Standing
@@ -28,16 +29,15 @@ SCHEMA_LETTERS = 64_000
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A tool that fits a task. `access` is what it counts as."""
+    """A tool that fits a task. `access` is what it counts as, `standing` its server's."""
 
     match: ToolMatch
-    entry: Entry
     standing: Standing
     access: Access
 
     def to_json(self) -> dict[str, Any]:
         """The suggestion as clients see it, and as a task run's job keeps it."""
-        match, tool = self.match, self.entry.get_tool(self.match.tool)
+        match = self.match
         return {
             "tool": f"{match.entry}.{match.tool}",
             "call_with": "call_read" if self.access == "read" else "call_write",
@@ -47,12 +47,12 @@ class Suggestion:
             "similarity": round(match.score, 4),
             "trust": self.standing.level,
             "reliability": self.standing.score,
-            "inputSchema": _read_input_schema(tool.listed)[0],
+            "inputSchema": _read_input_schema(match.listed)[0],
         }
 
     def count_letters(self) -> int:
         """The letters of its input schema as JSON."""
-        return _read_input_schema(self.entry.get_tool(self.match.tool).listed)[1]
+        return _read_input_schema(self.match.listed)[1]
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ class Suggestions:
 
     store: Store
     roster: Catalog
+    policy: SignedPolicy
 
     def find(self, task: str, k: int) -> Sequence[Suggestion]:
         """The tools that fit a task, at most `k`, best first."""
@@ -100,21 +101,28 @@ class Suggestions:
         """Where a task may go, with the tools that fit it, at most `k`, best first."""
         route = self.store.route(task, k)
         return Routed(
-            route, tuple(map(self._suggest, route.matches)), find_quarantined(self.store, task, k)
+            route, tuple(self.suggest(route.matches)), find_quarantined(self.store, task, k)
         )
 
-    def _suggest(self, match: ToolMatch) -> Suggestion:
-        """The tool as the catalog has it; as it was registered where its files cannot be read, or
-        the catalog does not know of it yet.
+    def suggest(self, matches: Sequence[ToolMatch]) -> Iterator[Suggestion]:
+        """The tools as they count. Those whose row cannot be read, or went, are left out."""
+        servers = {match.entry for match in matches if match.listed}
+        standings = self.store.standings.find_by_server(servers)
+        classified = self.policy.find_classified(servers)
+        for match in matches:
+            if match.listed and match.entry in standings:
+                is_sure = match.self_evident and match.entry not in classified
+                access = match.access if is_sure else self._find_access(match)
+                yield Suggestion(match, standings[match.entry], access)
+
+    def _find_access(self, match: ToolMatch) -> Access:
+        """As the catalog has it, which reads its server's files; as it was registered where they
+        cannot be read, or the catalog does not know of it yet.
         """
         try:
-            member = self.roster.find_server(match.entry, match.tool)
+            return self.roster.find_tool(match.entry, match.tool).access
         except (UnknownTool, BundleInvalid):
-            entry = self.store.servers.get(match.entry)
-            standing = self.store.standings.get(match.entry)
-            return Suggestion(match, entry, standing, entry.get_tool(match.tool).access)
-        access = member.tools[match.tool].access
-        return Suggestion(match, member.entry, member.standing, access)
+            return match.access
 
 
 def _encode_candidates(found: Sequence[Suggestion]) -> Iterator[dict[str, Any]]:

@@ -20,10 +20,11 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     event,
+    false,
     text,
 )
 
-HEAD = "0004"
+HEAD = "0005"
 """The revision in `registry/database/migrations` that makes exactly these tables."""
 
 metadata = MetaData()
@@ -68,6 +69,7 @@ tools = Table(
     Column("destructive", Boolean, nullable=False),
     Column("listed", Text, nullable=False),
     Column("operation_digest", String(64), nullable=False),
+    Column("self_evident", Boolean, nullable=False, server_default=false()),
     ForeignKeyConstraint(["entry", "version"], ["versions.entry", "versions.version"]),
     UniqueConstraint("entry", "version", "name"),
 )

@@ -101,7 +101,7 @@ MAX_DEPTH = 3
 """How deep in a body the names of fields are read."""
 
 
-_NO_TEXTS = ("", "", "", "")
+_NO_TEXTS: tuple[Any, ...] = ("",) * 5
 
 
 @dataclass(frozen=True)
@@ -501,8 +501,8 @@ def _load_matches(connection: AnyConnection, ranked: Sequence[Ranked]) -> tuple[
     ids = json.dumps([each.tool.id for each in ranked])
     # A damaged row may name ids that no tool has: such a tool is shown without texts.
     found = {
-        id: [each or "" for each in texts]
-        for id, *texts in fetch_rows(connection, _MATCHES, {"ids": ids})
+        id: (*(each or "" for each in texts), access, bool(evident))
+        for id, *texts, access, evident in fetch_rows(connection, _MATCHES, {"ids": ids})
     }
     return tuple(
         ToolMatch(
@@ -568,7 +568,8 @@ _SERVERS = text(f"""
     WHERE changes.id > :seen AND entries.state IN (SELECT value FROM json_each(:states))""")
 _MATCHES = text("""
     SELECT documents.id, json_extract(tools.listed, '$.description'), versions.title,
-           versions.description, json_extract(tools.listed, '$._meta.toolwright.group')
+           versions.description, json_extract(tools.listed, '$._meta.toolwright.group'),
+           tools.listed, tools.access, tools.self_evident
     FROM json_each(:ids) AS chosen
     JOIN search_documents AS documents ON documents.id = chosen.value
     JOIN entries ON entries.name = documents.entry

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Delete, bindparam, delete, insert, select
 from registry.database import tables
 from registry.database.audit_chain import SUBJECT, Repository
 from registry.database.canonical import clean_text, to_canonical_json
-from registry.database.rows import fetch_mappings
+from registry.database.rows import fetch_mappings, fetch_rows
 from registry.errors import GrantStale, RowNotFound
 from registry.search.index import mark_changed
 from sandbox.bundle.model import RequestPattern, ToolDefinition, compute_operation_digest
@@ -30,6 +30,7 @@ CLASSIFIED = "classified"
 """Kind of the audit rows of classifications; the subject is the server."""
 _TEXT = 2_000
 _RAISED = select(tables.overrides).where(tables.overrides.c.level != "read")
+_SERVERS = select(tables.overrides.c.entry).distinct()
 _OF_SERVER = select(tables.overrides).where(tables.overrides.c.entry == bindparam("server"))
 
 
@@ -108,6 +109,11 @@ class ClassificationTable(Repository):
         with self._database.look() as connection:
             rows = fetch_mappings(connection, _OF_SERVER, {"server": server})
         return {one.operation: one for one in map(_parse_row, rows) if one is not None}
+
+    def find_servers(self) -> frozenset[str]:
+        """The servers that have any."""
+        with self._database.look() as connection:
+            return frozenset(name for (name,) in fetch_rows(connection, _SERVERS, {}))
 
     def find_raised(self) -> tuple[Classification, ...]:
         """Those of all servers that do not say that an operation reads."""

@@ -30,7 +30,7 @@ from sandbox.wire.policy import SAFE_METHODS
 PUBLISHED, STATE = "publish", "state"
 """Kinds of audit rows about a server."""
 TEXT = 20_000
-_TOOL_COLUMNS = ("name", "access", "destructive", "listed", "operation_digest")
+_TOOL_COLUMNS = ("name", "access", "destructive", "listed", "operation_digest", "self_evident")
 
 
 _PUBLISHED = select(tables.audit.c.payload).where(
@@ -359,8 +359,12 @@ def _load_current(connection: AnyConnection, name: str) -> Entry | None:
         return None
     (row,) = rows
     tools = fetch_mappings(connection, _TOOLS, {"name": name, "version": row["version"]})
-    made = (RegisteredTool(**{**tool, "destructive": bool(tool["destructive"])}) for tool in tools)
+    made = (RegisteredTool(**{**tool, **_read_flags(tool)}) for tool in tools)
     return _parse_entry(row, tuple(made))
+
+
+def _read_flags(row: Mapping[str, Any]) -> dict[str, bool]:
+    return {name: bool(row[name]) for name in ("destructive", "self_evident")}
 
 
 # Built once: to build a query takes longer than to run it.

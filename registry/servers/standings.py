@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 
 from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
@@ -36,6 +36,20 @@ _OF_SERVER = select(
 ).where(tables.trust.c.entry == bindparam("entry"))
 _NAMED = func.json_each(bindparam("operations")).table_valued("value")
 _OF_OPERATIONS = _OF_SERVER.where(tables.trust.c.operation.in_(select(_NAMED.c.value)))
+_OF_SERVERS = (
+    select(
+        tables.entries.c.name,
+        tables.entries.c.state,
+        *(tables.trust.c[field.name] for field in fields(TrustRecord)),
+    )
+    .join(tables.trust, tables.trust.c.entry == tables.entries.c.name)
+    .where(
+        tables.trust.c.operation == SERVER,
+        tables.entries.c.name.in_(
+            select(func.json_each(bindparam("names")).table_valued("value").c.value)
+        ),
+    )
+)
 _STATE = select(tables.entries.c.state).where(tables.entries.c.name == bindparam("entry"))
 
 
@@ -44,6 +58,15 @@ class StandingTable(Repository):
         """The standing of a server. Raises Unknown."""
         with self._database.look() as connection:
             return load_standing(connection, name)[0]
+
+    def find_by_server(self, names: Collection[str]) -> dict[str, Standing]:
+        """The standings of those of the servers that there are."""
+        with self._database.look() as connection:
+            rows = fetch_rows(connection, _OF_SERVERS, {"names": to_compact_json([*names])})
+        return {
+            name: compute_standing(TrustRecord(*record), experimental=state == "experimental")
+            for name, state, *record in rows
+        }
 
     def get_operation(self, name: str, tool: str) -> Standing:
         """The standing of one operation of a server; zero before its first call.

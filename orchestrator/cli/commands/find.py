@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from orchestrator.cli.terminal import (
@@ -16,7 +18,7 @@ from orchestrator.forging.contact.suggestions import describe_suggestions
 from orchestrator.server_report import find_levels
 from orchestrator.settings import load_settings
 from orchestrator.views.records import round_numbers
-from registry.models import LEAST_SHOWN, Route, ServerSummary, describe_server
+from registry.models import LEAST_SHOWN, Route, ServerSummary, ToolMatch, describe_server
 from registry.servers.quarantine import explain_quarantine
 from registry.store import Store
 
@@ -42,13 +44,8 @@ def find_command(task: str, k: int, as_json: bool) -> None:
         held = store.search.find_quarantined(task, k)
         why = {match.entry: explain_quarantine(store.servers, match.entry) for match in held}
     if as_json:
-        shown = [
-            {**round_numbers(vars(match)), "level": of[match.entry][match.tool]}
-            for match in matches
-        ]
-        print_json(
-            [*shown, *({**round_numbers(vars(match)), "why": why[match.entry]} for match in held)]
-        )
+        shown = [{**_encode_match(each), "level": of[each.entry][each.tool]} for each in matches]
+        print_json([*shown, *({**_encode_match(each), "why": why[each.entry]} for each in held)])
         return
     for match in held:
         print_text(f"{match.entry}.{match.tool} fits and is {why[match.entry]}", "yellow")
@@ -117,3 +114,8 @@ def list_command(as_json: bool) -> None:
                 for row in rows
             ),
         )
+
+
+def _encode_match(match: ToolMatch) -> dict[str, Any]:
+    told = ("entry", "tool", "score", "description", "title", "entry_description", "group", "state")
+    return round_numbers({name: getattr(match, name) for name in told})

@@ -25,7 +25,7 @@ from orchestrator.tasks.run.state import get_server
 from orchestrator.tasks.run.task_words import plain_words, read_words, strip_addresses
 from orchestrator.tasks.suggestions import Routed, Suggestion
 from registry.errors import RegistryError
-from registry.models import CALLABLE, Entry, Route, ToolMatch
+from registry.models import CALLABLE, Route, ToolMatch
 from registry.search.words import parse_query, split_words, stem_word
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
@@ -72,7 +72,7 @@ def decide_step(
     if not any(_COUNTS & {*split_words(each.match.tool)} for each in routed.found):
         words = plain_words(task)
     matches = routed.route.matches or (None,)
-    found = [each for each in routed.found if each.entry.name in made]
+    found = [each for each in routed.found if each.match.entry in made]
     found = found or ([] if made else list(routed.found))
     same_api, is_foreign = _find_named_api(parts.suggestions.store, task, source, found)
     if is_foreign and not made:
@@ -97,7 +97,7 @@ def decide_step(
             unnamed=naming.unnamed,
             is_named=naming.is_whole,
         )
-        said = write_plainly(words, list_identifiers(tool, first.entry.name, first.entry.title))
+        said = write_plainly(words, list_identifiers(tool, first.match.entry, first.match.title))
         ranking = find_ranking(said, tool)
         said = ranking.words if ranking is not None else said
         route = _judge_first(parts, said, route, matches[0], first, tool, readings, ruled_out)
@@ -138,8 +138,8 @@ def order_shown(found: Sequence[Suggestion], intent: TaskIntent) -> list[Suggest
     """
     if not found or not _orders_write(intent):
         return list(found)
-    server = found[0].entry.name
-    return sorted(found, key=lambda each: each.access == "read" or each.entry.name != server)
+    server = found[0].match.entry
+    return sorted(found, key=lambda each: each.access == "read" or each.match.entry != server)
 
 
 def _orders_write(intent: TaskIntent) -> bool:
@@ -157,7 +157,7 @@ def may_be_write(task: str, intent: TaskIntent, found: Sequence[Suggestion], too
     if ordered & {stem_word(word) for word in split_words(chosen.match.tool)}:
         return False
     return _orders_write(intent) and any(
-        each.access != "read" and each.entry.name == chosen.entry.name for each in found
+        each.access != "read" and each.match.entry == chosen.match.entry for each in found
     )
 
 
@@ -187,7 +187,7 @@ def prefer_fitting(
         if each.access == "read" == found[0].access
         and (reading := readings.get(_get_key(each))) is not None
         and is_whole(reading)
-        and each.entry.name == found[0].entry.name
+        and each.match.entry == found[0].match.entry
         and (_get_key(each) in named if unsaid else reading.evidence or _get_key(each) in ranking)
     ]
     if len(fitting) != 1:
@@ -222,7 +222,7 @@ def _judge_first(
     reading = readings[_get_key(first)]
     if not is_whole(reading):
         return route
-    known = list_identifiers(tool, first.entry.name, first.entry.title)
+    known = list_identifiers(tool, first.match.entry, first.match.title)
     ruled_out = others | {key for key, each in readings.items() if not is_whole(each)}
     left = strip_values(words, reading, known)
     judged = parts.suggestions.store.search.judge(left, *_get_key(first), ruled_out)
@@ -242,9 +242,9 @@ def _get_key(each: Suggestion) -> ToolKey:
 
 def _read_for(parts: TaskParts, task: str, each: Suggestion) -> Reading:
     tool = parts.roster.find_tool(*_get_key(each))
-    reading = read_words(task, tool, {}, f"{each.entry.name} {each.entry.title}")
-    words = plain_words(task, tool, f"{each.entry.name} {each.entry.title}")
-    named = find_named_lookup(parts, words, each.entry.name, tool, reading)
+    reading = read_words(task, tool, {}, f"{each.match.entry} {each.match.title}")
+    words = plain_words(task, tool, f"{each.match.entry} {each.match.title}")
+    named = find_named_lookup(parts, words, each.match.entry, tool, reading)
     return reading if named is None else read_by_name(reading, named)
 
 
@@ -252,10 +252,10 @@ def _name_for(
     parts: TaskParts, words: str, each: Suggestion, readings: Mapping[ToolKey, Reading]
 ) -> Naming:
     tool = parts.roster.find_tool(*_get_key(each))
-    words = write_plainly(words, list_identifiers(tool, each.entry.name, each.entry.title))
+    words = write_plainly(words, list_identifiers(tool, each.match.entry, each.match.title))
     ranking = find_ranking(words, tool)
     words = ranking.words if ranking is not None else words
-    return name_words(words, tool, each.entry.name, each.entry.title, readings[_get_key(each)])
+    return name_words(words, tool, each.match.entry, each.match.title, readings[_get_key(each)])
 
 
 def _find_named_api(
@@ -277,7 +277,8 @@ def _find_named_api(
 
 
 def _describe_candidate(parts: TaskParts, first: Suggestion, made: Sequence[str]) -> Candidate:
-    entry = first.entry
+    member = parts.roster.get_server(first.match.entry)
+    entry = member.entry
     return Candidate(
         server=entry.name,
         tool=first.match.tool,
@@ -285,18 +286,10 @@ def _describe_candidate(parts: TaskParts, first: Suggestion, made: Sequence[str]
         state=entry.state,
         level=first.standing.level,
         third_party=entry.created_by == AUTHOR,
-        from_prose=_is_from_prose(parts, entry),
+        from_prose=is_prose(member.bundle),
         made_by_run=entry.name in made,
         extensible=entry.created_by != AUTHOR,
     )
-
-
-def _is_from_prose(parts: TaskParts, entry: Entry) -> bool:
-    """Fails closed: what cannot be read counts as such."""
-    try:
-        return is_prose(parts.roster.get_server(entry.name).bundle)
-    except (BundleInvalid, RegistryError):
-        return True
 
 
 def is_prose(bundle: Bundle) -> bool:

@@ -40,6 +40,7 @@ from sandbox.bundle.model import (
     compute_operation_digest,
 )
 from sandbox.bundle.permissions import build_request_pattern
+from sandbox.wire.access import is_self_evident
 from tests.orchestrator.approvals.test_gate import BLANK
 from tests.orchestrator.conftest import PIN
 from tests.registry.samples import OBJECT, REPORTS, SIGNER, approval, bundle, entry, tool
@@ -288,6 +289,40 @@ def test_only_a_person_is_believed_that_what_talks_over_tcp_reads(
 
 def with_tools(*tools: ToolDefinition) -> Bundle:
     return replace(bundle(), tools=tools)
+
+
+PURE = replace(operation("GET", "read"), requests=())
+QUERY = replace(
+    GET, requests=(RequestPattern("POST", "https://api.example/graphql", document="{ zones }"),)
+)
+CALLING = replace(PURE, requests=(RequestPattern("CALL", "call:mail.send"),))
+
+
+@pytest.mark.parametrize("reads", [None, frozenset[str]()])
+@pytest.mark.parametrize("believed", [True, False])
+@pytest.mark.parametrize("author", ["compiler", "client"])
+@pytest.mark.parametrize(
+    ("tool", "evident"),
+    [
+        (GET, True),
+        (PURE, True),
+        (POST, True),
+        (DELETE, True),
+        (replace(WHOIS, access="write"), True),
+        (operation("POST", "read"), False),
+        (QUERY, False),
+        (CALLING, False),
+        (WHOIS, False),
+    ],
+)
+def test_of_a_self_evident_tool_nobody_but_a_person_makes_another_access(
+    tool: ToolDefinition, evident: bool, author: Any, believed: bool, reads: frozenset[str] | None
+) -> None:
+    assert is_self_evident(tool) == evident
+    of = replace(with_tools(tool), version=2)
+    of = replace(of, provenance=replace(of.provenance, author=author))
+    (counted,) = apply_overrides(of, {}, signed, believed, reads).tools
+    assert counted.access == tool.access or not evident
 
 
 def test_a_classified_bundle_says_what_counts() -> None:

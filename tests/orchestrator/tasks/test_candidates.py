@@ -16,14 +16,14 @@ from orchestrator.tasks.run.step_decision import (
 from orchestrator.tasks.run.task_words import strip_addresses
 from orchestrator.tasks.suggestions import Suggestion
 from registry.models import ToolMatch
-from tests.registry.samples import BLANK, entry
+from tests.registry.samples import BLANK
 
 STANDING = replace(BLANK, level="standard")
 
 
 def suggest(name: str, access: Any = "read", server: str = "house") -> Suggestion:
     match = ToolMatch(server, name, 1.0, "", server, "")
-    return Suggestion(match, entry(server), STANDING, access)
+    return Suggestion(match, STANDING, access)
 
 
 HEAT, ROOMS, ROOM = suggest("set_heating", "write"), suggest("list_rooms"), suggest("get_room")

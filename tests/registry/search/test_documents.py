@@ -131,6 +131,7 @@ CREATE TABLE search_documents (
 );
 CREATE INDEX ix_search_documents_entry ON search_documents (entry);
 CREATE INDEX ix_search_documents_meaning ON search_documents (meaning);
+ALTER TABLE tools DROP COLUMN self_evident;
 UPDATE alembic_version SET version_num = '0003';
 """
 """Revision 0003, from that of today."""
