@@ -81,6 +81,10 @@ _NO_RESULT = (
     "and the `session` too."
 )
 Arguments = Mapping[str, Any]
+MAX_UNASKED = 8
+"""Of so many calls that took longer than their client waits the whole reply is kept until it asks:
+the record of a large one holds its beginning alone.
+"""
 
 
 class ToolFront:
@@ -89,6 +93,7 @@ class ToolFront:
     def __init__(self, app: App, files: FileAccess = "") -> None:
         """`files` are those of this machine that a client may name as sources."""
         self._app, self._files = app, files
+        self._unasked: dict[str, tuple[str, asyncio.Task[Reply]]] = {}
         self._tools: dict[str, Callable[[Arguments, Tell], Awaitable[Result]]] = {
             "find": self._find_tools,
             "call_read": partial(self._call_with_access, "read"),
@@ -184,6 +189,9 @@ class ToolFront:
             task.cancel()
             raise
         if not task.done():
+            while len(self._unasked) >= MAX_UNASKED:
+                del self._unasked[next(iter(self._unasked))]
+            self._unasked[identity] = (name, task)
             return build_running_result(name, identity)
         return await self._give_reply(task.result())
 
@@ -342,17 +350,21 @@ class ToolFront:
 
     async def _show_call(self, identity: str, wait: float) -> Result:
         running = self._app.dispatch.running.get(identity)
-        if running is None:
-            # One that has just ended may not be on disk yet.
-            await self._app.dispatch.ledger.wait_written()
-            ended = await asyncio.to_thread(self._app.store.calls.get, identity)
-            called = CalledTools(self._app.store.servers, self._app.shelf)
-            return build_answer(await asyncio.to_thread(encode_call, ended, called))
-        call, task = running
-        done, _ = await asyncio.wait({task}, timeout=wait)
-        if not done:
-            return build_running_result(call.name, identity)
-        return await self._give_reply(task.result())
+        known = (running[0].name, running[1]) if running else self._unasked.get(identity)
+        if known is not None:
+            name, task = known
+            await asyncio.wait({task}, timeout=wait)
+            if not task.done():
+                return build_running_result(name, identity)
+            if not task.cancelled():
+                given = await self._give_reply(task.result())
+                self._unasked.pop(identity, None)
+                return given
+        # One that has just ended may not be on disk yet.
+        await self._app.dispatch.ledger.wait_written()
+        ended = await asyncio.to_thread(self._app.store.calls.get, identity)
+        called = CalledTools(self._app.store.servers, self._app.shelf)
+        return build_answer(await asyncio.to_thread(encode_call, ended, called))
 
     async def _show_approval(self, identity: str, wait: float) -> Result:
         approval = self._app.store.approvals.get(identity)

@@ -218,6 +218,22 @@ def test_it_forges_and_hears_of_the_progress_then_gets_a_large_answer_by_its_han
     assert len(follow_call(client, handle)["body"]["text"]) == LARGE
 
 
+def test_a_large_answer_is_given_whole_also_where_it_came_before_its_client_asked_for_it(
+    clients: Mapping[str, Client], home: Home, archive: Site, gate: threading.Event
+) -> None:
+    client = clients["raw-2026-07-28"]
+    order = {"task": "read all", "source": f"{archive.url}/openapi.json", "name": "unasked"}
+    assert follow(client, job=client.value("forge", **order)["job"])["state"] == "done"
+    gate.clear()
+    try:
+        handle = client.value("call_read", tool="unasked.everything")
+    finally:
+        gate.set()
+    assert handle["state"] == "running"
+    until(lambda: json.loads(home.run("logs", "unasked", "--json").stdout), "it is recorded")
+    assert len(follow_call(client, handle)["body"]["text"]) == LARGE
+
+
 def test_a_call_that_it_gives_up_is_cut_at_the_api_and_others_go_on(
     client: Client, harbour: HarbourApi
 ) -> None:
@@ -285,7 +301,10 @@ def follow_call(client: Client, value: Any) -> Any:
     """
     while value.get("state") == "running":
         value = client.value("status", call=value["call"], wait=25)
-    return value["result"]["structuredContent"] if "result" in value else value
+    if "result" not in value:
+        return value
+    assert not value["result"].get("isError"), value
+    return value["result"]["structuredContent"]
 
 
 def test_the_inspector_forges_follows_and_asks_to_write_in_a_process_for_each(
