@@ -80,6 +80,8 @@ class Execution:
         then. Only of one that reads and was forged: a write has a session of its own, and the
         packages of others may have to be fetched. Raises UnknownTool, BundleInvalid.
         """
+        if not self.sessions.has_room_ahead:
+            return
         member = self.roster.find_server(server, tool)
         bundle = member.bundle
         if member.tools[tool].access == "read" and not (bundle.launch or bundle.packages):

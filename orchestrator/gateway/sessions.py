@@ -72,6 +72,11 @@ class ReadSessions:
     _preparing: dict[Key, asyncio.Task[None]] = field(default_factory=dict)
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
+    @property
+    def has_room_ahead(self) -> bool:
+        """Whether `open_ahead` would open a session now."""
+        return len(self._preparing) < self.ahead
+
     def open_ahead(self, bundle: Bundle) -> None:
         """Begin to open the session that a call will probably want, and return at once.
 
@@ -79,7 +84,7 @@ class ReadSessions:
         nothing is said: the call that wants it will be told.
         """
         key = self._find_key(bundle)
-        if len(self._preparing) >= self.ahead or key in self._preparing:
+        if not self.has_room_ahead or key in self._preparing:
             return
         if self._find_session(bundle) is None:
             task = asyncio.get_running_loop().create_task(self._open_unused(bundle))
