@@ -94,13 +94,6 @@ class JobParts:
         wanted = await asyncio.to_thread(asks_for_more, job.request)
         if not wanted or made["state"] != "active":
             return made
-        task = str(job.request.get("task", ""))
-        await self._encode_new_tools()
-        routed = await asyncio.to_thread(self.tasks.suggestions.route, task, 3)
-        if not routed.route.by_meaning:
-            # Words alone would not choose: the graph library is not loaded for nothing.
-            found = [each.to_json() for each in routed.found if each.match.entry == made["server"]]
-            return {**made, "task": {"state": "suggested", "candidates": found}}
         kept = {
             name: job.request[name] for name in ("task", "session", "reason") if name in job.request
         }

@@ -18,6 +18,9 @@ from sandbox.schemas.validator import SchemaViolation
 from tests.granted import allow, person
 from tests.world.site import Site
 
+UNSURE = "list the main zones"
+"""Words that mean `zones.list_zones`, and one that it has no place for: they are asked about."""
+
 
 @dataclass(frozen=True)
 class Asking:

@@ -12,7 +12,7 @@ from orchestrator.forging.order import ForgeOrder
 from orchestrator.settings import Settings, load_settings
 from registry.errors import AnswerRefused
 from tests.crash.documents import OBJECT, reading
-from tests.functional.asking import Asking, asking
+from tests.functional.asking import UNSURE, Asking, asking
 from tests.functional.test_task_questions import CARRIED, PLAN, get_answer, get_question
 from tests.granted import allow
 from tests.world.model import Said, model, purpose, said
@@ -48,10 +48,11 @@ def test_a_description_that_asks_to_be_called_for_everything_is_not_called(
             order = ForgeOrder(source=greedy.url, name="greedy")
             await here.app.forge.forge_server(order, lambda step: None)
             greedy.asked.clear()
-            for task in ("list the zones", "count the owners", "translate a poem"):
+            assert get_answer(await here.do("list the zones")) == ZONES
+            for task in ("count the main owners", "translate a poem", "grab the zones"):
                 asked = await here.do(task)
                 assert asked.state == "waiting", asked.message
-            assert greedy.asked == zones.asked == owners.asked == []
+            assert greedy.asked == owners.asked == []
 
     asking(settings, zones, owners, story)
 
@@ -60,7 +61,7 @@ def test_the_tool_that_fits_is_still_confirmed_beside_it(
     settings: Settings, zones: Site, owners: Site
 ) -> None:
     async def story(here: Asking) -> None:
-        asked = await here.do("list the zones")
+        asked = await here.do(UNSURE)
         assert get_question(asked)["shown"]["tool"] == "zones.list_zones"
         assert get_answer(await here.answer(asked, confirm=True)) == ZONES
 
@@ -72,7 +73,7 @@ def test_an_answer_cannot_choose_a_tool_that_was_not_offered(
     settings: Settings, zones: Site, owners: Site, tool: str
 ) -> None:
     async def story(here: Asking) -> None:
-        asked = await here.do("list the zones")
+        asked = await here.do(UNSURE)
         choice = await here.answer(asked, confirm=False)
         assert "zones.list_zones" in get_question(choice)["schema"]["properties"]["tool"]["enum"]
         assert isinstance(here.take(choice, tool=tool), tuple)
@@ -137,7 +138,7 @@ def test_an_answer_to_one_run_is_none_to_another(
     settings: Settings, zones: Site, owners: Site
 ) -> None:
     async def story(here: Asking) -> None:
-        first, second = await here.do("list the zones"), await here.do("list the zones")
+        first, second = await here.do(UNSURE), await here.do(UNSURE)
         stolen = {"question": first.result["question"]["id"], "confirm": True}
         with pytest.raises(AnswerRefused):
             here.app.answering.take_answer(second.id, stolen, "test")
@@ -150,7 +151,7 @@ def test_an_answer_to_one_run_is_none_to_another(
 
 def test_another_session_does_not_answer(settings: Settings, zones: Site, owners: Site) -> None:
     async def story(here: Asking) -> None:
-        asked = await here.do("list the zones", session="mine")
+        asked = await here.do(UNSURE, session="mine")
         given = {"question": asked.result["question"]["id"], "confirm": True}
         with pytest.raises(AnswerRefused):
             here.app.answering.take_answer(asked.id, given, "test", session="yours")
@@ -192,7 +193,7 @@ def test_an_endpoint_that_chooses_what_was_not_offered_is_not_followed(
         settings = load_settings(told, home=tmp_path, engine=any_engine)
 
         async def story(here: Asking) -> None:
-            asked = await here.do("list the zones")
+            asked = await here.do(UNSURE)
             assert asked.state == "waiting", asked.message
             assert "shell.run" not in json.dumps(asked.result)
             assert zones.asked == owners.asked == []
@@ -214,7 +215,7 @@ def test_an_endpoint_that_chooses_of_what_was_offered_has_the_read_done(
         settings = load_settings(told, home=tmp_path, engine=any_engine)
 
         async def story(here: Asking) -> None:
-            ended = await here.do("list the zones")
+            ended = await here.do(UNSURE)
             assert get_answer(ended) == ZONES
             assert endpoint.purposes() == ["choice"]
 

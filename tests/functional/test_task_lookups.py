@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -214,7 +215,7 @@ def tell(
     settings: Settings,
     story: Callable[[Cinema], Awaitable[None]],
     *,
-    standing: bool = True,
+    experimental: bool = False,
     told_by: Api = CINEMA,
     listing: str = "list_films",
 ) -> None:
@@ -224,8 +225,11 @@ def tell(
                 allow(settings, app.store, api.url)
                 order = ForgeOrder(source=api.url + DOCUMENT, name=told_by.name)
                 await app.forge.forge_server(order, lambda step: None)
-                for _ in range(STANDING if standing else 0):
+                for _ in range(STANDING):
                     await app.dispatch.call_tool(Call(told_by.name, listing, {}))
+                if experimental:
+                    store, now = app.store.servers, time.time()
+                    store.set_state(told_by.name, "experimental", now, "terminal", "not sure yet")
                 await app.dispatch.ledger.wait_written()
                 await story(Cinema(app, api))
 
@@ -303,7 +307,7 @@ def test_the_id_of_a_write_is_shown_before_the_write_waits_for_its_approval(
     tell(settings, story)
 
 
-def test_of_a_server_that_has_not_earned_it_nothing_is_looked_up_unasked(
+def test_of_an_experimental_server_nothing_is_looked_up_unasked(
     settings: Settings,
 ) -> None:
     async def story(here: Cinema) -> None:
@@ -315,11 +319,8 @@ def test_of_a_server_that_has_not_earned_it_nothing_is_looked_up_unasked(
         refused = await here.answer(asked, confirm=False)
         assert [*get_question(refused)["shown"]["missing"]] == ["film_id"]
         assert here.asked == []
-        ended = await here.answer(refused, arguments={"film_id": "f-1"})
-        assert ended.result["answer"]["structuredContent"]["body"] == FILM
-        assert here.asked == ["GET /films/f-1"]
 
-    tell(settings, story, standing=False)
+    tell(settings, story, experimental=True)
 
 
 @pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
@@ -390,7 +391,7 @@ def test_who_says_no_to_a_lookup_that_words_alone_proposed_is_asked_for_the_tool
     settings: Settings,
 ) -> None:
     async def story(here: Cinema) -> None:
-        proposed = await here.do("show the film Metropolis")
+        proposed = await here.do("show the film metropolis")
         assert get_question(proposed)["shown"]["tool"] == "cinema.list_films"
         refused = await here.answer(proposed, confirm=False)
         question = get_question(refused)
@@ -405,4 +406,4 @@ def test_who_says_no_to_a_lookup_that_words_alone_proposed_is_asked_for_the_tool
         ended = await here.answer(again, arguments={"film_id": "f-1"})
         assert get_answer(ended) == FILM
 
-    tell(settings, story, standing=False)
+    tell(settings, story)

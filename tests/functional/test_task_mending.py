@@ -16,7 +16,7 @@ from orchestrator.forging.order import extract_order
 from orchestrator.settings import Settings, load_settings
 from orchestrator.tasks.run.state import MAX_CALLS, MAX_TOKENS
 from registry.models import Job
-from tests.functional.asking import Asking, asking
+from tests.functional.asking import UNSURE, Asking, asking
 from tests.functional.test_task_questions import PLAN, get_answer, get_question
 from tests.granted import allow
 from tests.world.model import Said, model, said
@@ -49,7 +49,7 @@ def test_a_read_whose_server_is_broken_is_asked_of_another_once(
 
     async def story(here: Asking) -> None:
         zones.pages["/zones"] = broken
-        asked = await here.do("list the zones")
+        asked = await here.do(UNSURE)
         question = get_question(asked)
         if question["kind"] == "confirm":
             asked = await here.answer(asked, confirm=False)
@@ -112,7 +112,7 @@ def test_one_call_is_made_for_each_value_and_no_more_than_a_run_may(
 def test_a_run_that_spent_its_tokens_asks_no_model_more_but_whoever_asked(
     tmp_path: Path, component: object, zones: Site, owners: Site
 ) -> None:
-    steps = [{"id": "s1", "task": "list the zones"}, {"id": "s2", "task": "count the owners"}]
+    steps = [{"id": "s1", "task": UNSURE}, {"id": "s2", "task": "count the owners"}]
 
     def spend(request: Any) -> Said:
         tokens = {"prompt_tokens": MAX_TOKENS, "completion_tokens": 1}
@@ -123,7 +123,7 @@ def test_a_run_that_spent_its_tokens_asks_no_model_more_but_whoever_asked(
         told = {"OPENAI_BASE_URL": endpoint.url, "OPENAI_API_KEY": "k", "OPENAI_MODEL": "m-1"}
 
         async def story(here: Asking) -> None:
-            asked = await here.do("list the zones; count the owners")
+            asked = await here.do(f"{UNSURE}; count the owners")
             assert get_question(asked)["step"] == "s1"
             assert endpoint.purposes() == ["plan"]
 

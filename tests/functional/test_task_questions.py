@@ -13,7 +13,7 @@ from orchestrator.settings import Settings, load_settings
 from orchestrator.views.jobs import build_job_result
 from registry.errors import AnswerRefused
 from registry.models import Job
-from tests.functional.asking import Asking, asking
+from tests.functional.asking import UNSURE, Asking, asking
 from tests.world.site import Site
 from tests.world.zones import ZONES, build_page
 
@@ -46,7 +46,7 @@ def test_words_that_fit_one_tool_are_confirmed_with_the_filled_call_and_then_don
     settings: Settings, zones: Site, owners: Site
 ) -> None:
     async def story(here: Asking) -> None:
-        asked = await here.do("list the zones")
+        asked = await here.do(UNSURE)
         question = get_question(asked)
         assert (question["kind"], question["shown"]["tool"]) == ("confirm", "zones.list_zones")
         assert zones.asked == []
@@ -212,7 +212,7 @@ def test_independent_reads_are_made_and_answered_together(
     settings: Settings, zones: Site, owners: Site
 ) -> None:
     async def story(here: Asking) -> None:
-        asked = await here.do("list the zones; count the owners")
+        asked = await here.do(f"{UNSURE}; count the owners")
         steps = [PLAN[0], {"id": "s2", "task": "count the owners", "tool": "owners.count_owners"}]
         ended = await here.answer(asked, steps=steps)
         assert [step["state"] for step in ended.result["steps"]] == ["done", "done"]
@@ -227,7 +227,7 @@ def test_a_wrong_answer_is_refused_with_what_is_wrong_and_the_question_stays(
     settings: Settings, zones: Site, owners: Site
 ) -> None:
     async def story(here: Asking) -> None:
-        asked = await here.do("list the zones")
+        asked = await here.do(UNSURE)
         refused = here.take(asked, confirm="yes")
         assert isinstance(refused, tuple)
         assert refused[0].where == "/answer/confirm"
@@ -242,7 +242,7 @@ def test_a_wrong_answer_is_refused_with_what_is_wrong_and_the_question_stays(
 
 def test_an_answer_is_taken_once(settings: Settings, zones: Site, owners: Site) -> None:
     async def story(here: Asking) -> None:
-        asked = await here.do("list the zones")
+        asked = await here.do(UNSURE)
         await here.answer(asked, confirm=True)
         with pytest.raises(AnswerRefused):
             here.take(asked, confirm=True)
@@ -255,7 +255,7 @@ def test_none_of_the_candidates_leads_to_a_source_and_a_server(
     settings: Settings, zones: Site, owners: Site
 ) -> None:
     async def story(here: Asking) -> None:
-        asked = await here.do("list the zones")
+        asked = await here.do(UNSURE)
         choice = await here.answer(asked, confirm=False)
         assert get_question(choice)["kind"] == "choose"
         source = await here.answer(choice, tool="none")

@@ -55,6 +55,9 @@ Reason = Literal[
     "near_match",
 ]
 
+PROVEN: frozenset[Level] = frozenset({"standard", "trusted"})
+"""Levels of servers whose calls have come out well."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -182,7 +185,7 @@ def _object_to_match(
         yield "below_act"
     if candidate.unnamed:
         yield "unnamed_words"
-    if not route.by_meaning:
+    if not (route.by_meaning or candidate.is_named):
         yield "words_only"
     if not margin >= bands.margin:
         yield "near_tie"
@@ -205,8 +208,9 @@ def _object_to_candidate(candidate: Candidate) -> Iterator[Reason]:
         yield "experimental"
     elif candidate.state != "active":
         yield "inactive"
-    proven = candidate.level in ("standard", "trusted")
-    if not proven and not (candidate.made_by_run and candidate.level == "probationary"):
+    # A new server has passed its tests, and whoever says a tool's whole name means that one.
+    is_meant = candidate.made_by_run or candidate.is_named
+    if not (candidate.level in PROVEN or (is_meant and candidate.level == "probationary")):
         yield "untrusted"
     if candidate.third_party:
         yield "third_party"

@@ -157,8 +157,9 @@ class Filling:
         finding = find_done_list(state, step, named)
         if not finding:
             is_asked = not await asyncio.to_thread(may_look_up, parts, step, named)
-            if is_asked and (self.context.quiet or step.get("found_by") == ""):
-                # A name is no id: what is not looked up is asked for.
+            if step.get("found_by") == "" or (is_asked and self.context.quiet):
+                # Somebody said no to it, or nobody is there to be asked. A name is no id: what is
+                # not looked up is asked for.
                 reading = read_by_name(filled.reading, named)
                 missing = (named.lookup.parameter,)
                 return await self._ask(

@@ -22,13 +22,13 @@ from orchestrator.tasks.planning.lookup import (
     find_said_name,
 )
 from orchestrator.tasks.reading.read import read_arguments
+from orchestrator.tasks.routing.decision import PROVEN
 from orchestrator.tasks.routing.naming import list_identifiers
+from orchestrator.tasks.run.restrictions import is_restricted
 from orchestrator.tasks.run.state import RunState, StepState, list_results
 from registry.errors import RegistryError
 from sandbox.bundle.model import ToolDefinition
 from sandbox.errors import BundleInvalid
-
-STANDING_WELL = frozenset({"standard", "trusted"})
 
 
 @dataclass(frozen=True)
@@ -150,13 +150,13 @@ def find_lists(
 
 
 def may_look_up(parts: TaskParts, step: StepState, named: NamedLookup) -> bool:
-    """Whether the list is read unasked: the words plainly want it, or whoever asked chose the tool
-    and its server stands as well as for words.
+    """Whether the list is read unasked: the words plainly want it, or whoever asked chose the tool,
+    and its server has done well, or is new and nobody else's.
     """
     level = parts.suggestions.store.standings.get(named.server).level
-    trusted = level in STANDING_WELL or named.server in (step.get("made") or [])
+    is_new = level == "probationary" and not is_restricted(parts, named.tool)
     chosen = step.get("choice") in ("given", "choose")
-    return trusted and (chosen or bool(step.get("looks_up")))
+    return (level in PROVEN or is_new) and (chosen or bool(step.get("looks_up")))
 
 
 def insert_lookup(

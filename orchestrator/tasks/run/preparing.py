@@ -30,6 +30,7 @@ from orchestrator.tasks.run.context import RunContext
 from orchestrator.tasks.run.flow import find_foreign_values, holds_reference
 from orchestrator.tasks.run.lookups import drop_lookup
 from orchestrator.tasks.run.remembering import find_remembered_tool, find_repeated_call
+from orchestrator.tasks.run.restrictions import is_restricted
 from orchestrator.tasks.run.state import (
     RunState,
     StepState,
@@ -40,7 +41,7 @@ from orchestrator.tasks.run.state import (
     get_step,
     list_results,
 )
-from orchestrator.tasks.run.step_decision import StepDecision, decide_step, is_restricted
+from orchestrator.tasks.run.step_decision import StepDecision, decide_step
 from orchestrator.tasks.run.taking import Taken, parse_sources
 from orchestrator.tasks.run.task_words import strip_addresses
 from orchestrator.tasks.run.thinking import CLIENT, RULES, ask_choice, ask_plan

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forge.addresses import find_locations
-from forge.documentation.to_openapi import DIALECT
-from orchestrator.errors import UnknownTool
 from orchestrator.tasks.model import Reading
 from orchestrator.tasks.parts import TaskParts
 from orchestrator.tasks.planning.ranking import find_ranking
@@ -21,16 +19,14 @@ from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
 from orchestrator.tasks.routing.naming import Naming, list_identifiers, name_words, strip_values
 from orchestrator.tasks.routing.words import WRITING_VERBS
 from orchestrator.tasks.run.lookups import find_named_lookup, read_by_name
-from orchestrator.tasks.run.state import get_server
+from orchestrator.tasks.run.restrictions import is_prose
 from orchestrator.tasks.run.task_words import plain_words, read_words, strip_addresses
 from orchestrator.tasks.suggestions import Routed, Suggestion
-from registry.errors import RegistryError
 from registry.models import CALLABLE, Route, ToolMatch
 from registry.search.words import parse_query, split_words, stem_word
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
-from sandbox.bundle.model import Bundle, ToolDefinition
-from sandbox.errors import BundleInvalid
+from sandbox.bundle.model import ToolDefinition
 from sandbox.wire.policy import parse_origin
 
 ToolKey = tuple[str, str]
@@ -84,6 +80,8 @@ def decide_step(
     writing = {_get_key(each) for each in routed.found if each.access != "read"}
     reads = intent.kind == "command" and intent.access == "read"
     ruled_out = writing if reads or intent.reason in _ASKING else set()
+    if found and made:
+        ruled_out = ruled_out | {_get_key(each) for each in routed.found} - readings.keys()
     many = {key for key, each in names.items() if each.is_many}
     found = prefer_fitting(found, readings, many, _list_ranking(parts, words, found))
     route = replace(routed.route, matches=tuple(each.match for each in found))
@@ -290,23 +288,6 @@ def _describe_candidate(parts: TaskParts, first: Suggestion, made: Sequence[str]
         made_by_run=entry.name in made,
         extensible=entry.created_by != AUTHOR,
     )
-
-
-def is_prose(bundle: Bundle) -> bool:
-    """Whether a model read the documentation that a server was compiled from."""
-    return bundle.spec is not None and bundle.spec.dialect == DIALECT
-
-
-def is_restricted(parts: TaskParts, tool: str) -> bool:
-    """Whether words alone, whoever read them, may not have a tool called: its server is a third
-    party's, experimental, or made from documentation for people.
-    """
-    try:
-        member = parts.roster.get_server(get_server(tool))
-    except (UnknownTool, BundleInvalid, RegistryError):
-        return True
-    outside = member.entry.created_by == AUTHOR or member.bundle.launch is not None
-    return outside or member.entry.state != "active" or is_prose(member.bundle)
 
 
 _COUNTS = frozenset({"count", "total", "number"})

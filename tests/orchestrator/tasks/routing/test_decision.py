@@ -93,6 +93,15 @@ def test_words_without_a_verb_act_only_where_they_say_a_whole_call() -> None:
     assert decided(candidate=named, reading=read, intent=unsure).reasons == ("uncertain_intent",)
 
 
+def test_who_says_a_tools_whole_name_means_it_by_words_alone_and_of_a_new_server_too() -> None:
+    named = replace(GOOD, is_named=True, level="probationary")
+    assert decided(candidate=named, route=replace(SURE, by_meaning=False)).kind == "act"
+    failing = replace(named, level="degraded")
+    assert decided(candidate=failing).reasons == ("untrusted",)
+    foreign = replace(named, third_party=True)
+    assert decided(candidate=foreign).reasons == ("third_party",)
+
+
 CONFIRMED: list[tuple[str, dict[str, Any]]] = [
     ("below_act", {"route": replace(SURE, probability=0.849)}),
     ("unnamed_words", {"candidate": replace(GOOD, unnamed=("tomorrow",))}),
