@@ -14,7 +14,6 @@ from pathlib import Path
 
 import click
 import uvicorn
-from starlette.applications import Starlette
 
 from orchestrator.cli.terminal import (
     ask_pin,
@@ -43,6 +42,7 @@ from orchestrator.processes.control_client import (
     post_to_control,
     stop_control,
 )
+from orchestrator.processes.http_server import QuietServer
 from orchestrator.processes.kill import PASSIVE
 from orchestrator.processes.listening import open_listener
 from orchestrator.processes.liveness import is_alive, register_process
@@ -184,7 +184,7 @@ async def _run_server(
     until_idle: bool,
 ) -> None:
     application = control.build_application()
-    server = uvicorn.Server(_build_server_config(application))
+    server = QuietServer(application)
     async with keep_heartbeat(control.store.processes, process):
         idle = asyncio.create_task(_end_when_idle(server, control.store)) if until_idle else None
         announcing = asyncio.create_task(announcer.watch_approvals())
@@ -194,13 +194,6 @@ async def _run_server(
         rebuilding.cancel()
         if idle:
             idle.cancel()
-
-
-def _build_server_config(application: Starlette) -> uvicorn.Config:
-    # Open pages listen to events without end; they do not hold up the end of the process.
-    return uvicorn.Config(
-        application, log_level="warning", access_log=False, timeout_graceful_shutdown=1
-    )
 
 
 async def _end_when_idle(server: uvicorn.Server, store: Store) -> None:
