@@ -70,7 +70,7 @@ def add_command(
     as_json: bool,
 ) -> None:
     """Register the MCP server that COMMAND starts as NAME: `npx -y PACKAGE …`, `uvx PACKAGE …`,
-    `python -m MODULE …`, `python FILE …`, or an image. It is fetched now and stays at that version.
+    `python -m MODULE …`, `python FILE …`, `docker run IMAGE …`, or an image. It is fetched now and stays at that version.
     It runs in a container that reaches no network, file or secret but those that you name here.
     Asks for the PIN.
     """
