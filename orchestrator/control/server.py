@@ -156,6 +156,7 @@ class ControlPlane:
                         "/sources": desk.add_source,
                         "/sources/remove": desk.remove_source,
                         "/hosts": desk.allow_host,
+                        "/servers/{server}/hosts": desk.allow_server_host,
                         "/grants/remove": desk.remove_grant,
                         "/secrets": desk.set_secret,
                         "/secrets/remove": desk.remove_secret,

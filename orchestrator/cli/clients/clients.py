@@ -92,9 +92,9 @@ def build_start_command(home: Path, server: str = "") -> StartCommand:
 @dataclass(frozen=True)
 class McpClient:
     """An MCP client. `keys` is the path to its mapping of servers by name, `others` that to further
-    ones, with `*` for any name; `write` sets an entry in the file's text, `read` parses it. It takes
-    at most `most_tools` tools of all servers together and names of `longest` letters, the server's
-    included; 0 where no limit is known.
+    ones, with `*` for any name; `write` sets an entry in the file's text, `read` parses it. It
+    takes at most `most_tools` tools of all servers together and names of `longest` letters, the
+    server's included; 0 where no limit is known.
     """
 
     title: str
