@@ -140,7 +140,7 @@ async def _serve_control(
                     return
                 raise ControlRunning(running.url, running.pid)
             listener = opened.enter_context(open_listener(host, port))
-            address = _build_address(listener, host, token)
+            address = _build_address(listener, host, token, unlocked)
             write_address(settings.control, address)
             process = generate_id()
             # Until it is open: another one that starts while the database is busy would take an
@@ -169,11 +169,14 @@ async def _serve_control(
             store.processes.remove(process)
 
 
-def _build_address(listener: socket.socket, host: str, token: str) -> ControlAddress:
+def _build_address(
+    listener: socket.socket, host: str, token: str, unlocked: UnlockedPush
+) -> ControlAddress:
     """Where the socket listens; connections wait there until the server is up."""
     everywhere = "0.0.0.0"  # nosec B104 # only compared
     name = "127.0.0.1" if host == everywhere else host
-    return ControlAddress(f"http://{name}:{listener.getsockname()[1]}", token, os.getpid())
+    until = unlocked.deputy.until if unlocked.deputy else 0.0
+    return ControlAddress(f"http://{name}:{listener.getsockname()[1]}", token, os.getpid(), until)
 
 
 async def _run_server(

@@ -365,6 +365,7 @@ document.addEventListener("click", async (event) => {
   if (card && isDeciding) return;
   // A PIN is typed for one decision.
   if (button.dataset.pin !== undefined) byId("pin").value = "";
+  tell("");
   if (card) {
     await decide(card, button, body);
     return;
@@ -468,6 +469,7 @@ document.addEventListener("submit", async (event) => {
       return;
     }
   }
+  tell("");
   button.disabled = true;
   // Who answers a run wants to see what comes of it.
   const run = form.closest("details[id]");

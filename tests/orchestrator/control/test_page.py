@@ -54,10 +54,13 @@ def test_what_waits_appears_by_itself_and_is_approved_once_with_the_pin(
 ) -> None:
     card = page.get_by_role("article", name="dns.create_zone")
     expect(card).to_contain_text(waiting.wire.url)
+    card.get_by_role("button", name="Approve").click()
+    expect(page.locator("#told")).to_contain_text("Type your PIN")
     page.get_by_label("PIN").fill("wrong!")
     card.get_by_role("button", name="Approve").click()
     expect(card).to_contain_text("not the PIN")
     expect(page.get_by_label("PIN")).to_have_value("")
+    expect(page.locator("#told")).to_have_text("")
     assert store.approvals.get(waiting.id).state == "pending"
     page.get_by_label("PIN").fill(PIN)
     card.get_by_role("button", name="Approve").click()
