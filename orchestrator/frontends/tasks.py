@@ -147,7 +147,9 @@ class ClientTasks:
 
 
 def _encode_job_state(task: str, status: str, job: Job) -> Result:
-    message = job.message or job.stage or job.state
+    # What a job waited for that was cancelled is not to be done any more.
+    told = "" if status == "cancelled" else job.message or job.stage
+    message = told or job.state
     return {**_encode_state(task, status, job.created, job.updated), "statusMessage": message[:500]}
 
 
