@@ -43,6 +43,7 @@ from registry.errors import RowNotFound
 from registry.secrets.signing import Signer
 from registry.secrets.vault import Secret, open_vault
 from registry.store import Store
+from sandbox.bundle.launch import AUTHOR
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,10 @@ def _find_obstacle(store: Store, found: FoundServer, groups: Sequence[Choice]) -
     if any(g.first.server == found.server and not g.first.is_same(found) for g in groups):
         return f"another client has another server of that name, {found.server}."
     with suppress(RowNotFound):
-        store.servers.get(found.server)
+        entry = store.servers.get(found.server)
+        if entry.state == "archived" and entry.created_by == AUTHOR:
+            # It was removed, and is added again.
+            return ""
         return (
             f"a server {found.server} is registered already. "
             f"`toolwright remove {found.server}` first, or rename this one."

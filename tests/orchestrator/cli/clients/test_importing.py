@@ -35,7 +35,9 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.settings import Settings, load_settings
 from registry.secrets.vault import Secret, open_vault
 from registry.store import Store
+from sandbox.bundle.launch import AUTHOR
 from tests.granted import PIN, person
+from tests.registry.samples import entry
 
 VALUE = "a-value-that-is-kept"
 NOTES = StartCommand("My Notes", "npx", ("-y", "some-notes", "/data"), {"NOTES_KEY": VALUE})
@@ -258,6 +260,28 @@ def test_a_server_of_one_project_alone_is_found_replaced_and_put_back(
     (record,) = read_records(settings)
     restore_entry(settings, open_vault(settings), record)
     assert json.loads(path.read_text()) == config
+
+
+@pytest.mark.parametrize(
+    ("author", "is_removed", "is_offered"),
+    [(AUTHOR, False, False), (AUTHOR, True, True), ("compiler", True, False)],
+)
+def test_a_server_that_was_removed_can_be_imported_again(
+    machine: Machine,
+    settings: Settings,
+    tmp_path: Path,
+    author: str,
+    is_removed: bool,
+    is_offered: bool,
+) -> None:
+    write_cursor(machine, {"notes": PLAIN})
+    with Store.open(settings.database_url) as store:
+        store.servers.publish(entry("notes", created_by=author), now=1.0)
+        if is_removed:
+            store.servers.archive("notes", 2.0, "terminal")
+    told = run(tmp_path)
+    assert ("a server notes is registered already" in told.stdout) is not is_offered
+    assert ("import-clients notes" in told.stderr) is is_offered
 
 
 def test_a_server_that_cannot_be_registered_leaves_its_client_and_the_vault_as_they_were(
