@@ -49,14 +49,15 @@ _TO_A_MODEL = re.compile(
 )
 _SENTENCES = re.compile(r"[^.!?]+[.!?]*\s*|[.!?]+\s*")
 _SUSPECTS = ("instruction", "rules", "prompt", "guideline", "the user")
+_HISSING = ("ch", "s", "sh", "x")
 REMEMBERED = 4_096
 """How many lines are remembered: descriptions say the same of a parameter in each operation."""
 LEFT_OUT = "[left out: addressed to a model]"
 
 
 def inflect(number: int, noun: str) -> str:
-    """`tool` of one, `tools` of more: for nouns whose plural ends in s."""
-    return noun if number == 1 else f"{noun}s"
+    """`tool` of one, `tools` of more: for nouns whose plural ends in s or, as of `box`, in es."""
+    return noun if number == 1 else f"{noun}{'es' if noun.endswith(_HISSING) else 's'}"
 
 
 def render_count(number: int, noun: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from orchestrator.approvals.dates import format_age
@@ -15,6 +16,8 @@ from registry.health.causes import Cause, find_cause
 from registry.models import Entry, Invocation, Job
 from registry.servers.bundles import Bundles
 from registry.servers.classifications import Level, get_level
+from registry.servers.entries import ServerTable
+from registry.servers.files import check_entry
 from registry.store import Store
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid
@@ -39,6 +42,27 @@ def encode_health(store: Store, entry: Entry, bundle: Bundle | None, now: float)
         "learned": [*map(str, bundle.paces), *map(str, bundle.widened)] if bundle else [],
         "document": watched and vars(watched),
     }
+
+
+def describe_edit(home: Path, servers: ServerTable, entry: Entry) -> str:
+    """That a server's files are not those of its version, and what becomes of that; "" where they
+    are. Reads the files.
+    """
+    found = check_entry(home, entry)
+    if found is None:
+        return ""
+    told = {
+        "changed": "were changed",
+        "missing": "are gone",
+        "unreadable": f"cannot be read ({found.detail})",
+    }.get(found.kind, found.detail)
+    refused = servers.get_last_refusal(entry)
+    then = (
+        f"The last try of a change was refused: {refused}"
+        if refused
+        else "`toolwright serve` tries a change while it runs."
+    )
+    return f"Its files {told}; version {entry.version} as it was proved is in use. {then}"
 
 
 def find_own_cause(call: Invocation, bundle: Bundle | None) -> Cause | None:

@@ -263,6 +263,7 @@ HEALTH = shape(
 SERVER = shape(
     **SERVER_FIELDS,
     quarantine=text("Why it is held back, or empty."),
+    edited=text("That its files are not those of its version, or empty."),
     health=HEALTH,
     models=shape(**SPENT),
     packages=many(text(), "Packages of PyPI that it imports."),
@@ -356,6 +357,7 @@ COMMANDS: Mapping[str, tuple[str, Schema]] = {
             running=many(text(), "Kinds of live processes."),
             control=text("Where the control plane is, or empty."),
             frozen_for=text("The reason that was given with the freeze, or empty."),
+            locked=many(text(), "Targets of messages that get none, since push is locked."),
             next=many(text(), "Likely next commands."),
         ),
     ),

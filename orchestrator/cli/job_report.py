@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from forge.text import render_count
+from forge.text import render_count, shorten_text
+from orchestrator.approvals.dates import format_age
 from orchestrator.approvals.needs import is_allowable, render_way, show_need
-from orchestrator.approvals.settling import FOR_CLIENTS
+from orchestrator.approvals.settling import FOR_CLIENTS, name_state
 from orchestrator.cli.answers import print_answer
 from orchestrator.cli.next_steps import render_answer_command
-from orchestrator.cli.terminal import FAILED, WAITING, print_json, print_text
+from orchestrator.cli.terminal import FAILED, WAITING, print_json, print_table, print_text
 from orchestrator.views.task_results import render_task_result
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.jobs import awaits_answer
 from registry.jobs.pending import PendingForge, read_pending
 from registry.models import Job
 from registry.needs import DecisionNeed, EngineNeed, UnfreezeNeed
+
+MAX_EVENTS, MAX_TOLD = 20, 300
+"""Of a job that is shown: its latest events, and the letters of one's message."""
 
 
 def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
@@ -27,10 +31,21 @@ def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
         needs = {"needs": show_need(job.needs, job.id)} if job.needs else {}
         told = {"job": job.id, "state": job.state, "message": job.message, "result": result}
         print_json({**told, **needs})
-    elif has_run:
-        print_answer(result)
-    elif job.state == "done":
-        _print_server(result)
+    else:
+        print_standing(job, with_brief)
+    if job.state != "done":
+        held = job.state == "waiting" or isinstance(job.result, dict)
+        raise SystemExit(WAITING if held else FAILED)
+    if has_run and result.get("isError"):
+        raise SystemExit(FAILED)
+
+
+def print_standing(job: Job, with_brief: bool = False) -> None:
+    """Print how a forge job or a task run stands, and what lets it go on."""
+    if job.kind == "do" and job.state == "done":
+        print_answer(render_task_result(job.result, to_person=True))
+    elif job.kind == "forge" and job.state == "done":
+        _print_server(job.result)
     elif awaits_answer(job):
         command = render_answer_command(job)
         print_text(f"{job.message}\nTo go on, for example:\n- {command}", "yellow")
@@ -42,12 +57,32 @@ def report_job(job: Job, as_json: bool, with_brief: bool = False) -> None:
         for way in _list_ways(job):
             print_text(f"- {way}", "yellow")
     else:
-        print_text(job.message, "red")
-    if job.state != "done":
-        held = job.state == "waiting" or isinstance(job.result, dict)
-        raise SystemExit(WAITING if held else FAILED)
-    if has_run and result.get("isError"):
-        raise SystemExit(FAILED)
+        print_text(job.message, "" if job.state == "done" else "red")
+
+
+def print_job(job: Job, drafts: Sequence[Mapping[str, Any]], spent: Mapping[str, Any]) -> None:
+    """Print a settled job with its events, its drafts and what models were asked for it."""
+    asked = str(job.request.get("task") or job.request.get("source") or "")
+    state = name_state(job)
+    print_text(f"{job.kind} {job.id}: {state}, begun {format_age(job.created)}", "bold")
+    if asked:
+        print_text(shorten_text(" ".join(asked.split()), MAX_TOLD))
+    events = [(format_age(e.time), e.stage, e.message[:MAX_TOLD]) for e in job.log[-MAX_EVENTS:]]
+    if events:
+        print_table(("when", "stage", "what"), events)
+    for draft in drafts:
+        author = draft["model"] or draft["author"]
+        print_text(
+            f"draft {draft['number']} by {author}: {draft['verdict']} {draft['why']}".strip()
+        )
+    if spent["questions"]:
+        questions = render_count(spent["questions"], "question")
+        print_text(
+            f"models: {questions}, {spent['tokens_in']} tokens in, {spent['tokens_out']} out"
+        )
+    if job.state == "cancelled":
+        return
+    print_standing(job)
 
 
 def _describe_wait(job: Job) -> str:

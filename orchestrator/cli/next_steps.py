@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shlex
 import time
@@ -10,11 +11,12 @@ from dataclasses import dataclass
 
 from orchestrator.approvals.sending import build_send_command
 from orchestrator.cli.terminal import print_text
-from orchestrator.processes.control_client import find_control
+from orchestrator.errors import OrchestratorError
+from orchestrator.processes.control_client import ControlAddress, find_control
 from orchestrator.processes.liveness import is_alive
 from orchestrator.settings import Settings
 from registry.jobs.drafts import awaits_draft
-from registry.jobs.jobs import awaits_answer
+from registry.jobs.jobs import awaits_answer, awaits_client
 from registry.models import Job
 from registry.store import Store
 
@@ -26,7 +28,8 @@ class HomeState:
     """A home at a glance. The ids are the newest first, `running` kinds of live processes. `answer`
     is the command that answers the newest job, where that asks something. `asked` are runs whose
     question is for the model of the client that began them, `broken` the last repairs of servers
-    that they did not mend, `frozen_for` the reason that was given with the freeze.
+    that they did not mend, `frozen_for` the reason that was given with the freeze, `locked` targets
+    of messages that get none.
     """
 
     has_pin: bool = True
@@ -41,6 +44,7 @@ class HomeState:
     running: tuple[str, ...] = ()
     control: str = ""
     frozen_for: str = ""
+    locked: tuple[str, ...] = ()
 
 
 def read_home_state(settings: Settings) -> HomeState:
@@ -48,7 +52,7 @@ def read_home_state(settings: Settings) -> HomeState:
         frozen = store.processes.get_freeze()
         held = store.jobs.find("waiting")
         address = find_control(settings)
-        asked = [job for job in held if _asks_client(job)]
+        asked = [job for job in held if awaits_client(job)]
         waiting = [job for job in held if (job.needs or not awaits_draft(job)) and job not in asked]
         asks = bool(waiting) and awaits_answer(waiting[0])
         return HomeState(
@@ -64,12 +68,21 @@ def read_home_state(settings: Settings) -> HomeState:
             tuple(sorted(each.kind for each in store.processes.find() if is_alive(each))),
             address.url if address else "",
             frozen.reason if frozen.frozen else "",
+            _find_locked_targets(settings, address),
         )
 
 
-def _asks_client(job: Job) -> bool:
-    """Whether a run waits for the answer of the client that began it over stdio."""
-    return awaits_answer(job) and job.request.get("files") == "granted"
+def _find_locked_targets(settings: Settings, address: ControlAddress | None) -> tuple[str, ...]:
+    if not settings.push.exists():
+        return ()
+    # What seals targets loads cryptography, which the overview does without.
+    targets = importlib.import_module("orchestrator.control.notify.targets")
+    until = address.links_until if address else 0.0
+    try:
+        locked: tuple[str, ...] = targets.find_locked_targets(settings.push, until, time.time())
+    except OrchestratorError:
+        return ()
+    return locked
 
 
 def render_answer_command(job: Job) -> str:
@@ -130,6 +143,9 @@ def render_home_state(state: HomeState) -> list[str]:
     if state.broken:
         servers = "a server" if len(state.broken) == 1 else f"{len(state.broken)} servers"
         lines.append(f"Not mended: {servers}; `toolwright jobs {state.broken[0]}` says why")
+    if state.locked:
+        names = ", ".join(state.locked)
+        lines.append(f"Push: locked, so {names} gets no message; `toolwright push unlock`")
     why = f": {state.frozen_for}" if state.frozen_for else ""
     return [f"Frozen by {state.frozen_by}{why}", *lines] if state.frozen_by else lines
 

@@ -83,6 +83,8 @@ def _name_place(found: re.Match[str]) -> str:
     two = " ".join(words[:2])
     name = two if two in _PLACES else words[0] if words else ""
     place = _PLACES.get(name)
+    if name == "grant" and words[2:] and words[2].startswith("network:"):
+        place = "“Let it connect to a host” on its page under Servers"
     if "--cancel" in words:
         place = "“Cancel” beside it"
     if place is None:

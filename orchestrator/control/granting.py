@@ -11,14 +11,17 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast, get_args
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.approvals.accounts import SOURCES
+from orchestrator.approvals.declaring import declare_permission, plan_declaration
 from orchestrator.approvals.granting import (
     HOST_KINDS,
+    add_grant,
     add_source,
     allow_host,
     find_credential_names,
@@ -36,6 +39,7 @@ from registry.secrets.signing import Signer
 from registry.secrets.vault import list_own_secrets, open_vault
 from registry.servers.bundles import Bundles
 from registry.store import Store
+from sandbox.bundle.permissions import parse_permission, parse_permissions
 from sandbox.credentials.uses import SecretUse
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}\Z")
@@ -74,6 +78,13 @@ class GrantDesk:
     async def allow_host(self, request: Request) -> Response:
         """Allow a `host` (HOST:PORT) to be talked to, also at a private address: with the `pin`."""
         return await self._do_with_pin(request, self._allow_host)
+
+    async def allow_server_host(self, request: Request) -> Response:
+        """Let a third-party server connect to a `host` (HOST[:PORT]), at public addresses: with the
+        `pin`. What it declares is what a person says of it, so it becomes its next version.
+        """
+        server = request.path_params["server"]
+        return await self._do_with_pin(request, partial(self._allow_server_host, server))
 
     async def remove_source(self, request: Request) -> Response:
         """Remove the source with this `url`. Needs no PIN: it only takes away."""
@@ -146,6 +157,22 @@ class GrantDesk:
         allow_host(self.store.grants, host, "page", signer)
         keep_changed_instructions(self.settings, self.store)
         return f"{host.lower()} may be talked to."
+
+    def _allow_server_host(self, server: str, body: Mapping[str, Any], signer: Signer) -> str:
+        store, shelf = self.store, Bundles(self.settings.home, self.store.servers)
+        try:
+            wanted = parse_permission(f"network:{str(body.get('host') or '').strip()}")
+        except ValueError as error:
+            raise FormInvalid({"host": f"{error}."}) from error
+        more = plan_declaration(store.servers, shelf, server, wanted)
+        if more is not None:
+            declare_permission(store.servers, shelf, store.grants, more, "page", signer)
+        elif wanted in parse_permissions(store.servers.get(server).permissions):
+            add_grant(store.grants, f"{server} {wanted}", "permission", "page", signer)
+        else:
+            raise OrchestratorError(f"{server} declares by itself what it connects to.")
+        keep_changed_instructions(self.settings, store)
+        return f"{server} may connect to {wanted.name}."
 
     def _remove_source(self, body: Mapping[str, Any]) -> str:
         url = str(body.get("url") or "")

@@ -27,6 +27,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from forge.text import render_count
 from orchestrator.approvals.decide import Decision, decide_with_pin
 from orchestrator.approvals.differences import find_differences
 from orchestrator.approvals.grants import open_grants
@@ -156,6 +157,7 @@ class ControlPlane:
                         "/sources": desk.add_source,
                         "/sources/remove": desk.remove_source,
                         "/hosts": desk.allow_host,
+                        "/servers/{server}/hosts": desk.allow_server_host,
                         "/grants/remove": desk.remove_grant,
                         "/secrets": desk.set_secret,
                         "/secrets/remove": desk.remove_secret,
@@ -494,10 +496,11 @@ def find_problems(error: OrchestratorError) -> dict[str, str]:
 
 def render_killed(killed: KillReport) -> str:
     """What a freeze came to, in a sentence."""
-    told = f"Frozen in {killed.milliseconds:.0f} ms: {killed.processes} processes stopped"
+    stopped = render_count(killed.processes, "process")
+    told = f"Frozen in {killed.milliseconds:.0f} ms: {stopped} stopped"
     if killed.engine_silent:
         return f"{told}; the engine does not answer, so that nobody knows which sandboxes run."
-    return f"{told}, {killed.containers} sandboxes killed, {killed.left} left."
+    return f"{told}, {render_count(killed.containers, 'sandbox')} killed, {killed.left} left."
 
 
 def render_docs(routes: Iterable[Route]) -> str:

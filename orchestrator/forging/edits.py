@@ -23,6 +23,7 @@ from orchestrator.gateway.composition import Find, find_composition_problems
 from registry.errors import InstallationUnderWay, RegistryError
 from registry.models import CALLABLE, EntryState
 from registry.servers.bundles import SUITE, Bundles
+from registry.servers.entries import EDIT_REFUSED
 from registry.servers.files import TESTS, get_server_directory, hold_settled
 from registry.store import Store
 from sandbox.bundle import example
@@ -194,7 +195,7 @@ class EditWatcher:
             return
         self._told[name] = reason
         log.warning("edit refused", server=name, reason=reason)
-        self.store.audit.add_note("edit.refused", name, {"reason": reason[:2000]}, self.now())
+        self.store.audit.add_note(EDIT_REFUSED, name, {"reason": reason[:2000]}, self.now())
 
     def _reconcile_servers(self, present: Set[str]) -> None:
         """Archive servers whose directories are gone; take those into use whose are back."""

@@ -7,21 +7,23 @@ is the Origin where there is one: a page in the user's browser has neither.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
 import socket
+from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.frontends.protocol import INVALID_REQUEST
+from orchestrator.processes.http_server import QuietServer
 from registry.database.files import create_secret, write_atomically
 from sandbox.offload import run_sized
 
@@ -30,7 +32,10 @@ MAX_BODY = 8 * 1024 * 1024
 MAX_VALUES = 200_000
 """Of a message's JSON. The SDK reads it while all other clients wait: this many for a second."""
 MAX_SESSIONS = 64
+MAX_OPEN = 2 * MAX_SESSIONS
+"""Sessions whose clients listen or wait for an answer, which are not ended for others."""
 IDLE_SECONDS = 1800.0
+SESSION = b"mcp-session-id"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -56,13 +61,15 @@ async def serve_http(
     server: Server[Any], listener: socket.socket, token: str, names: Iterable[str] = ()
 ) -> None:
     """Serve until the process is told to end. `names` are further names of this host."""
-    config = uvicorn.Config(
-        build_application(server, token, names),
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=1,
-    )
-    await uvicorn.Server(config).serve(sockets=[listener])
+    http = QuietServer(build_application(server, token, names))
+    serving = asyncio.create_task(http.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        # It closes its connections before what answers on them is closed.
+        http.should_exit = True
+        await serving
+        raise
 
 
 def build_application(server: Server[Any], token: str, names: Iterable[str] = ()) -> ASGIApp:
@@ -75,18 +82,18 @@ def build_application(server: Server[Any], token: str, names: Iterable[str] = ()
     application = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MAX_BODY,
-        max_sessions=MAX_SESSIONS,
+        max_sessions=MAX_OPEN,
         session_idle_timeout=IDLE_SECONDS,
         transport_security=security,
     )
-    return TokenGuard(ValueGuard(application), token)
+    return TokenGuard(ValueGuard(SessionRoom(application, MAX_SESSIONS)), token)
 
 
 class TokenGuard:
     """Lets nothing through that lacks the token (RFC 6750, section 2.1)."""
 
     def __init__(self, application: ASGIApp, token: str) -> None:
-        self._application, self._token = application, f"Bearer {token}".encode()
+        self._application, self._token = application, token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan" or self._has_token(scope):
@@ -99,8 +106,71 @@ class TokenGuard:
     def _has_token(self, scope: Scope) -> bool:
         if scope["type"] != "http":
             return False
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        return len(given) == 1 and hmac.compare_digest(given[0], self._token)
+        given = _list_values(scope, b"authorization")
+        # The scheme is of any case (RFC 9110, section 11.1).
+        scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token)
+
+
+class SessionRoom:
+    """Keeps at most so many sessions: past them, a new one ends the one that was used longest ago.
+
+    A client that crashes or is killed ends no session of its own, and once the SDK has as many as
+    it takes, it refuses all new ones. A session with an open request, such as that of a client
+    that listens, does not end.
+    """
+
+    def __init__(self, application: ASGIApp, most: int) -> None:
+        self._application, self._most = application, most
+        self._used: dict[bytes, None] = {}
+        self._busy: Counter[bytes] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        session = b"".join(_list_values(scope, SESSION)[:1])
+
+        async def note_opened(message: Message) -> None:
+            is_start = message["type"] == "http.response.start" and message["status"] == 200
+            if is_start and not session:
+                opened = [value for name, value in message["headers"] if name == SESSION]
+                self._used |= dict.fromkeys(opened)
+            await send(message)
+
+        self._busy[session] += 1
+        try:
+            await self._application(scope, receive, note_opened)
+        finally:
+            self._busy[session] -= 1
+            if not self._busy[session]:
+                del self._busy[session]
+            if session in self._used:
+                # What was used last stands last.
+                del self._used[session]
+                if scope["method"] != "DELETE":
+                    self._used[session] = None
+        await self._end_oldest()
+
+    async def _end_oldest(self) -> None:
+        idle = [each for each in self._used if each not in self._busy]
+        for session in idle[: max(0, len(self._used) - self._most)]:
+            del self._used[session]
+            ending = {"type": "http", "method": "DELETE", "path": PATH, "query_string": b""}
+            headers = [(b"host", LOOPBACK[0].encode()), (SESSION, session)]
+            await self._application({**ending, "headers": headers}, _receive_nothing, _send_nothing)
+
+
+async def _receive_nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _send_nothing(message: Message) -> None:
+    del message
+
+
+def _list_values(scope: Scope, header: bytes) -> list[bytes]:
+    return [value for name, value in scope["headers"] if name == header]
 
 
 class ValueGuard:

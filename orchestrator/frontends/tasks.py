@@ -25,7 +25,7 @@ from orchestrator.views.results import Result, build_answer, build_refusal
 from registry.errors import RegistryError, RowNotFound
 from registry.jobs.drafts import awaits_draft
 from registry.jobs.jobs import awaits_answer
-from registry.models import Job
+from registry.models import Invocation, Job
 from sandbox.errors import SandboxError
 from sandbox.sanitize import clean_json
 
@@ -125,10 +125,11 @@ class ClientTasks:
             invocation = self._app.store.calls.get(identity)
             if self._server and invocation.entry != self._server:
                 raise RowNotFound("task", task[:100])
-            ended = _encode_state(task, "completed", invocation.started, invocation.started)
-            called = CalledTools(self._app.store.servers, self._app.shelf)
-            finished = build_answer(encode_call(invocation, called))
-            return {**ended, "result": clean_json(finished)}
+            status = "working" if invocation.state == "intended" else "completed"
+            told = _encode_state(task, status, invocation.started, invocation.started)
+            if status == "working":
+                return told
+            return {**told, "result": clean_json(self._recall_result(invocation))}
         begun, running = self._calls[identity]
         if not running.done():
             return _encode_state(task, "working", begun, time.time())
@@ -139,6 +140,16 @@ class ClientTasks:
             "result": clean_json(self._build_result(running)),
         }
 
+    def _recall_result(self, call: Invocation) -> Mapping[str, Any]:
+        """What a call of another process, or of one that has ended, was answered; where that was
+        not kept, what is known of it.
+        """
+        if isinstance(call.result, Mapping) and "content" in call.result:
+            return call.result
+        return build_answer(
+            encode_call(call, CalledTools(self._app.store.servers, self._app.shelf))
+        )
+
     def _build_result(self, running: asyncio.Task[Reply]) -> Mapping[str, Any]:
         try:
             return self._told(running.result())
@@ -147,7 +158,9 @@ class ClientTasks:
 
 
 def _encode_job_state(task: str, status: str, job: Job) -> Result:
-    message = job.message or job.stage or job.state
+    # What a job waited for that was cancelled is not to be done any more.
+    told = "" if status == "cancelled" else job.message or job.stage
+    message = told or job.state
     return {**_encode_state(task, status, job.created, job.updated), "statusMessage": message[:500]}
 
 

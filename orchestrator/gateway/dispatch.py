@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -31,8 +30,8 @@ from registry.approvals.approvals import MAX_NESTING
 from registry.approvals.decisions import find_broken_term
 from registry.errors import KeyUnusable, NotCallable, VaultDamaged
 from registry.health.causes import find_cause
-from registry.models import Approval, Entry, Invocation, Job, generate_id
-from registry.servers.quarantine import explain_quarantine
+from registry.models import Approval, Invocation, Job, generate_id
+from registry.servers.quarantine import explain_archive, explain_quarantine
 from registry.store import Store
 from registry.trust import is_rate_limit
 from sandbox.broker.broker import Broker
@@ -141,9 +140,8 @@ class Dispatch:
     async def _explain_ruling(self, ruling: Deny, member: RegisteredServer) -> str:
         """Why a call is denied, and of a quarantined or archived server what lifts that."""
         entry, frozen = member.entry, self.kill_switch.engaged
-        is_made = entry.created_by == "compiler" and bool(entry.source)
-        if entry.state == "archived" and is_made and not frozen:
-            return f"{ruling.reason}: `{render_forge_command(entry)}`"
+        if entry.state == "archived" and not frozen:
+            return f"the server is archived: {explain_archive(entry)}"
         if entry.state != "quarantined" or frozen:
             return ruling.reason
         name = entry.name
@@ -345,11 +343,6 @@ class Dispatch:
             safe = hide_outcome(outcome, tape) if call.secrets else outcome
             ended = await self.recorder.record_now(invocation, safe, tape)
         return ended, outcome, broker
-
-
-def render_forge_command(entry: Entry) -> str:
-    """What a person types to have a server made anew of its source."""
-    return shlex.join(["toolwright", "forge", entry.source, "--name", entry.name])
 
 
 def _render_repair(job: Job) -> str:

@@ -14,7 +14,6 @@ from orchestrator.forging.forge import Forge
 from orchestrator.forging.order import ForgeStep, Report
 from orchestrator.forging.progress import time_stage
 from orchestrator.forging.succession import find_unallowed_gains
-from orchestrator.gateway.dispatch import render_forge_command
 from orchestrator.healing.escalation import Escalation
 from orchestrator.healing.monitor import BROKEN, diagnose_call
 from orchestrator.healing.own_cases import OwnCases
@@ -31,6 +30,7 @@ from orchestrator.replay.rehearsal import build_failed_case
 from registry.errors import RecordingMissing
 from registry.health.causes import Cause
 from registry.models import Entry, Invocation, Job
+from registry.servers.quarantine import render_forge_command
 from registry.store import Store
 from registry.trust import is_rate_limit
 from sandbox.bundle.model import Bundle

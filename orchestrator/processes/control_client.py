@@ -29,11 +29,14 @@ ANSWER_SECONDS = 90.0
 
 @dataclass(frozen=True)
 class ControlAddress:
-    """Where a control plane listens, and the token it wants. Kept in `control.json`, mode 0600."""
+    """Where a control plane listens, and the token it wants. Kept in `control.json`, mode 0600.
+    Until `links_until` its messages carry links that decide.
+    """
 
     url: str
     token: str
     pid: int
+    links_until: float = 0.0
 
     @property
     def headers(self) -> dict[str, str]:

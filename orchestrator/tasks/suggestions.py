@@ -12,7 +12,7 @@ from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.catalog import Catalog
 from registry.models import LEAST_SHOWN, Route, ToolMatch
-from registry.servers.quarantine import explain_quarantine
+from registry.servers.quarantine import explain_archive, explain_quarantine
 from registry.store import Store
 from registry.trust import Standing
 from sandbox import exactjson
@@ -57,13 +57,15 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Routed:
-    """Where a task may go: what the search says of it, its matches as suggestions, and those that
-    are `quarantined`, by name with why and what lifts it.
+    """Where a task may go: what the search says of it, its matches as suggestions, those that are
+    `quarantined`, by name with why and what lifts it, and where nothing fits what would of servers
+    out of use (`resting`).
     """
 
     route: Route
     found: tuple[Suggestion, ...]
     quarantined: Mapping[str, str] = field(default_factory=dict)
+    resting: tuple[str, ...] = ()
 
     def drop_unlike(self) -> Routed:
         """Without those whose likeness to the task is none when it is shown."""
@@ -82,6 +84,8 @@ class Routed:
             told["quarantined"] = [
                 {"tool": name, "why": why} for name, why in self.quarantined.items()
             ]
+        if self.resting:
+            told["out_of_use"] = list(self.resting)
         return {**told, "vetoes": list(self.route.vetoes)} if self.route.vetoes else told
 
 
@@ -101,7 +105,10 @@ class Suggestions:
         """Where a task may go, with the tools that fit it, at most `k`, best first."""
         route = self.store.route(task, k)
         return Routed(
-            route, tuple(self.suggest(route.matches)), find_quarantined(self.store, task, k)
+            route,
+            tuple(self.suggest(route.matches)),
+            find_quarantined(self.store, task, k),
+            describe_resting(self.store, task) if route.verdict == "forge" else (),
         )
 
     def suggest(self, matches: Sequence[ToolMatch]) -> Iterator[Suggestion]:
@@ -151,3 +158,17 @@ def find_quarantined(store: Store, task: str, k: int) -> dict[str, str]:
     matches = store.search.find_quarantined(task, k)
     why = {match.entry: explain_quarantine(store.servers, match.entry) for match in matches}
     return {f"{match.entry}.{match.tool}": why[match.entry] for match in matches}
+
+
+def describe_resting(store: Store, task: str) -> tuple[str, ...]:
+    """A line for each tool that would fit a task if its server were in use, with what puts it
+    back.
+    """
+    return tuple(_describe_resting(store, match) for match in store.search.find_resting(task))
+
+
+def _describe_resting(store: Store, match: ToolMatch) -> str:
+    tool, entry = f"{match.entry}.{match.tool}", store.servers.get(match.entry)
+    if match.state == "archived":
+        return f"{tool} fits and is archived: {explain_archive(entry)}."
+    return f"{tool} fits and is {explain_quarantine(store.servers, match.entry)}"

@@ -314,6 +314,11 @@ def awaits_answer(job: Job) -> bool:
     return is_parked(job) and isinstance(job.needs, AnswerNeed)
 
 
+def awaits_client(job: Job) -> bool:
+    """Whether a run waits for the answer of the client that began it over stdio."""
+    return awaits_answer(job) and job.request.get("files") == "granted"
+
+
 def _find_unanswered(connection: Connection, before: float) -> Job | None:
     """The run that has waited longest for an answer, of those that did since before a time."""
     jobs = tables.jobs

@@ -77,6 +77,8 @@ MAX_TERMS = 40
 """How many of a task's words, the rarest, are used."""
 MAX_RANKED = 100
 """How many tools are ranked: those whose words come to most."""
+RESTING: tuple[EntryState, ...] = ("quarantined", "archived")
+"""States of servers that are not called and that somebody may put back in use."""
 MAX_NEAREST = 20
 """How many more are ranked for their meaning."""
 MIN_YARD, MIN_COSINE = 0.15, 0.3
@@ -121,8 +123,8 @@ class SearchIndex(Repository):
         self._vectors = VectorIndex(database)
         self._lock = threading.Lock()
         self._seen = 0
-        self._quarantined: Postings | None = None
-        self._seen_quarantined = -1
+        self._resting: dict[EntryState, Postings | None] = {}
+        self._seen_resting = -1
         self.bands = Bands()
 
     @cached_property
@@ -171,13 +173,30 @@ class SearchIndex(Repository):
         shown, and nothing is called.
         """
         with self._lock:
-            self._refresh_quarantined()
-            if self._quarantined is None:
+            postings = self._read_resting("quarantined")
+            if postings is None:
                 return ()
-            ranked = weigh_task(task, self._quarantined, None, k).ranked[:k]
+            ranked = weigh_task(task, postings, None, k).ranked[:k]
             with self._database.look() as connection:
                 found = _load_matches(connection, ranked)
         return tuple(replace(match, state="quarantined") for match in found)
+
+    def find_resting(self, task: str) -> tuple[ToolMatch, ...]:
+        """The best tool of the quarantined servers and that of the archived ones, by their words,
+        where a tool of a server in use would be thought to fit as surely.
+        """
+        found = []
+        with self._lock:
+            for state in RESTING:
+                postings = self._read_resting(state)
+                weighed = weigh_task(task, postings, None) if postings is not None else None
+                if weighed is None or weighed.evidence is None:
+                    continue
+                if estimate_probability(weighed.evidence, False) >= self.bands.forge:
+                    with self._database.look() as connection:
+                        matches = _load_matches(connection, weighed.ranked[:1])
+                    found += [replace(match, state=state) for match in matches]
+        return tuple(found)
 
     def judge(
         self, words: str, entry: str, tool: str, without: Collection[tuple[str, str]] = ()
@@ -262,16 +281,18 @@ class SearchIndex(Repository):
         self._postings.extend(servers)
         self._seen = newest
 
-    def _refresh_quarantined(self) -> None:
-        if self._find_newest() == self._seen_quarantined:
-            return
-        with self._database.read() as connection:
-            newest = _get_newest(connection)
-            servers = _load_servers(connection, 0, ("quarantined",))
-        self._quarantined = Postings() if servers else None
-        if self._quarantined is not None:
-            self._quarantined.extend(servers)
-        self._seen_quarantined = newest
+    def _read_resting(self, state: EntryState) -> Postings | None:
+        """The tools of the servers in a state out of use; None where there are none."""
+        if self._find_newest() != self._seen_resting:
+            self._resting.clear()
+        if state not in self._resting:
+            with self._database.read() as connection:
+                self._seen_resting = _get_newest(connection)
+                servers = _load_servers(connection, 0, (state,))
+            self._resting[state] = Postings() if servers else None
+            if (made := self._resting[state]) is not None:
+                made.extend(servers)
+        return self._resting[state]
 
     def _find_newest(self) -> int:
         with self._database.look() as connection:

@@ -28,6 +28,7 @@ from sandbox.bundle.report import StageReport
 from sandbox.wire.policy import SAFE_METHODS
 
 PUBLISHED, STATE = "publish", "state"
+EDIT_REFUSED = "edit.refused"
 """Kinds of audit rows about a server."""
 TEXT = 20_000
 _TOOL_COLUMNS = ("name", "access", "destructive", "listed", "operation_digest", "self_evident")
@@ -248,10 +249,20 @@ class ServerTable(Repository):
     def get_last_state(self, name: str) -> Mapping[str, Any]:
         """What the audit says of a server's last change of state: `state`, the one
         `before`, `by`, `reason`."""
+        return self._read_last_note(name, STATE, 0.0)
+
+    def get_last_refusal(self, entry: Entry) -> str:
+        """Why the last change of a server's files was refused since this version was made; "" where
+        none was.
+        """
+        said = self._read_last_note(entry.name, EDIT_REFUSED, entry.created)
+        return str(said.get("reason", ""))
+
+    def _read_last_note(self, name: str, kind: str, since: float) -> Mapping[str, Any]:
         audit = tables.audit
         query = (
             select(audit.c.payload)
-            .where((audit.c.subject == name) & (audit.c.kind == STATE))
+            .where((audit.c.subject == name) & (audit.c.kind == kind) & (audit.c.time >= since))
             .order_by(audit.c.id.desc())
             .limit(1)
         )

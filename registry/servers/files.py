@@ -192,7 +192,7 @@ def check_consistency(home: Path, entries: ServerTable) -> tuple[Inconsistency, 
     """
     servers = home / "servers"
     registered = {entry.name: entry for entry in entries.find()}
-    found = [problem for entry in registered.values() if (problem := _check_entry(home, entry))]
+    found = [problem for entry in registered.values() if (problem := check_entry(home, entry))]
     for path in _find_leftovers(home):
         detail = "left by an interrupted installation; a restart settles it"
         found.append(Inconsistency(path.name, "leftover", detail))
@@ -203,7 +203,7 @@ def check_consistency(home: Path, entries: ServerTable) -> tuple[Inconsistency, 
     return tuple(found)
 
 
-def _check_entry(home: Path, entry: Entry) -> Inconsistency | None:
+def check_entry(home: Path, entry: Entry) -> Inconsistency | None:
     """The problem with a server's files; None also where it is archived and has none."""
     place = get_server_directory(home, entry.name)
     if not place.is_dir() and entry.state == "archived":

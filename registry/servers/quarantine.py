@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -106,10 +107,24 @@ def explain_quarantine(servers: ServerTable, name: str) -> str:
     return render_quarantine(why, list_ways_out(entry, why, has_earlier))
 
 
+def explain_archive(entry: Entry) -> str:
+    """What brings an archived server back."""
+    if entry.created_by == AUTHOR:
+        return f"`toolwright add {entry.name} -- COMMAND` brings it back"
+    if entry.created_by == "compiler" and entry.source:
+        return f"`{render_forge_command(entry)}` brings it back"
+    return "whoever forges it again brings it back"
+
+
+def render_forge_command(entry: Entry) -> str:
+    """What a person types to have a server made anew of its source."""
+    return shlex.join(["toolwright", "forge", entry.source, "--name", entry.name])
+
+
 def list_ways_out(entry: Entry, quarantine: Quarantine, has_earlier: bool) -> tuple[str, ...]:
     """The commands that put a quarantined server back in use."""
     if entry.created_by == AUTHOR:
-        return (f"toolwright add {entry.source or entry.name}",)
+        return (f"toolwright add {entry.name} -- COMMAND",)
     back = (f"toolwright rollback {entry.name}",) if has_earlier else ()
     if quarantine.by in BY_RECORD:
         return (f"toolwright reprove {entry.name}", *back)

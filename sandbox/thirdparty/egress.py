@@ -101,7 +101,7 @@ class EgressProxy:
     connect: Connector | None = None
     server: str = ""
     blocked: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_BLOCKED))
-    """Why connections to undeclared targets were refused, until somebody takes them out."""
+    """Why connections were refused or led nowhere, until somebody takes them out."""
     _made: int = 0
     _open: int = 0
     _bytes: int = 0
@@ -138,6 +138,7 @@ class EgressProxy:
         except EgressRefused as refused:
             tally.set_refusal(refused.refusal, refused.reason)
         except UpstreamUnreachable as error:
+            self.blocked.append(str(error))
             tally.set_refusal("unreachable", str(error))
         except TimeoutError:
             tally.set_refusal("timeout", "it took too long")
@@ -184,7 +185,7 @@ class EgressProxy:
         told = f"Toolwright allows no connection to {target}"
         if not self.server:
             return told
-        return f"{told}. To allow it: toolwright add {self.server} --allow {target} -- COMMAND"
+        return f"{told}. To allow it: `toolwright grant {self.server} network:{target}`"
 
     def _check_room(self) -> None:
         if self.kill_switch.engaged:

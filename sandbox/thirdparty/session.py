@@ -432,7 +432,7 @@ class McpSession(PipeSession):
         if self._blocked is None:
             looked_up = NO_SUCH_HOST.search(answer)
             host = looked_up[1] or "HOST" if looked_up else ""
-            how = f"toolwright add {self.bundle.name} --allow {host} -- COMMAND"
+            how = f"`toolwright grant {self.bundle.name} network:{host}`"
             return [f"Toolwright gives it no network. To allow a host: {how}"] if host else []
         found = []
         while self._blocked:

@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 from tests.functional.home import SECONDS, Home, new_home, until
-from tests.functional.peer import MOVING, Peer, text
+from tests.functional.peer import MODERN, MOVING, Peer, text
 from tests.functional.test_clients import SEVEN
 from tests.world.fastmcp import fastmcp_python
 from tests.world.harbour import SLOW_SECONDS, HarbourApi, cut, harbour_api, slow_reports
@@ -407,7 +407,7 @@ def ended(peer: Peer, task: str) -> dict[str, Any]:
 
 
 def test_who_declares_tasks_gets_them_for_forging_doing_and_slow_calls(
-    clients: Mapping[str, Client], archive: Site, harbour: HarbourApi
+    clients: Mapping[str, Client], archive: Site, harbour: HarbourApi, home: Home
 ) -> None:
     peer = clients["raw-2026-07-28"]
     assert isinstance(peer, Peer)
@@ -427,6 +427,11 @@ def test_who_declares_tasks_gets_them_for_forging_doing_and_slow_calls(
         result = ended(peer, begun["taskId"])["result"]
         assert result["structuredContent"]["status"] == 200
         assert "related-task" not in json.dumps(result)
+        if name == "call_read":
+            # Also to who asks another process of the home, as after a restart.
+            with Peer(home, "serve", "--no-control", version=MODERN) as other:
+                again = ended(other, begun["taskId"])["result"]
+            assert again["structuredContent"] == result["structuredContent"]
     refused = declared(peer, "tools/call", name="forge", arguments={"task": "x", "name": "???"})
     assert refused["resultType"] == "complete"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -19,6 +20,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from orchestrator.frontends.http import MAX_OPEN
+from orchestrator.processes.termination import TERMINATED
 from tests.functional.home import Home, new_home
 from tests.functional.peer import MOVING
 from tests.functional.test_clients import SEVEN
@@ -155,6 +158,75 @@ def test_nothing_is_served_without_the_token_which_only_its_owner_can_read(
     assert (
         httpx.post(asked, headers=ACCEPT, json=PING, trust_env=False, timeout=60).status_code == 401
     )
+
+
+def _open_session(client: httpx.Client, url: str) -> str:
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    params = {**about, "clientInfo": {"name": "one that ends nothing", "version": "1"}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    answer = client.post(url, json=asked)
+    assert answer.status_code == 200, answer.text
+    return str(answer.headers["mcp-session-id"])
+
+
+def test_sessions_that_nobody_ended_make_room_for_new_ones_but_not_one_whose_client_listens(
+    url: str, token: str
+) -> None:
+    headers = {**ACCEPT, "authorization": token}
+    with httpx.Client(headers=headers, trust_env=False, timeout=60) as client:
+        listening, left = _open_session(client, url), _open_session(client, url)
+
+        def ping(session: str) -> int:
+            return client.post(url, json=PING, headers={"mcp-session-id": session}).status_code
+
+        with client.stream("GET", url, headers={"mcp-session-id": listening}) as stream:
+            assert stream.status_code == 200
+            used = _open_session(client, url)
+            for _ in range(MAX_OPEN + 1):
+                _open_session(client, url)
+                assert ping(used) == 200
+            assert (ping(listening), ping(left)) == (200, 404)
+
+
+def test_the_scheme_of_the_token_is_of_any_case(url: str, token: str) -> None:
+    headers = {**ACCEPT, "authorization": token.replace("Bearer", "bearer")}
+    with httpx.Client(headers=headers, trust_env=False, timeout=60) as client:
+        assert _open_session(client, url)
+
+
+def test_its_end_is_no_error_while_clients_listen_and_wait_for_answers(
+    home: Home, token: str, tmp_path: Path
+) -> None:
+    command = home.command("serve", "--http", "--port", "0", "--no-control")
+    with (
+        (tmp_path / "stderr").open("w") as stderr,
+        subprocess.Popen(
+            command, env=home.environment, stdout=subprocess.PIPE, stderr=stderr, text=True
+        ) as process,
+        httpx.Client(trust_env=False, timeout=60) as client,
+    ):
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("MCP at ").strip()
+        client.headers = httpx.Headers({**ACCEPT, "authorization": token})
+        session = {"mcp-session-id": _open_session(client, url)}
+        of = {"job": _begin_forge(client, url, session), "wait": 25}
+        waiting = {"name": "status", "arguments": of}
+        asked = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": waiting}
+        with (
+            client.stream("GET", url, headers=session),
+            client.stream("POST", url, headers=session, json=asked),
+        ):
+            process.terminate()
+            assert process.wait(60) == TERMINATED
+    assert (tmp_path / "stderr").read_text() == ""
+
+
+def _begin_forge(client: httpx.Client, url: str, session: dict[str, str]) -> str:
+    """A job that waits for a person."""
+    order = {"name": "forge", "arguments": {"task": "x", "source": "http://127.0.0.1:1/"}}
+    asked = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": order}
+    told = client.post(url, json=asked, headers=session).text.partition("data: ")[2]
+    return str(json.loads(told)["result"]["structuredContent"]["job"])
 
 
 @pytest.mark.parametrize(

@@ -157,9 +157,17 @@ def test_a_permission_is_listed_taken_away_and_given_back(
     assert home.run("grant", "given", "env:API", "--revoke").returncode == 0
     assert text(call(peer, "given.get_environment", name="API")) == "[unset]"
     refused = home.run("grant", "given", "env:OTHER", "--pin-file", str(home.pin_file))
-    assert "does not declare" in refused.stderr
+    assert "there is no secret OTHER" in refused.stderr
     home.person("grant", "given", "env:API")
     assert text(call(peer, "given.get_environment", name="API")) == "[redacted]"
+    # What it did not declare, it does from then on, beside what it had.
+    home.person("grant", "given", "env:TOKEN")
+
+    def read_variable(name: str) -> str:
+        return text(call(peer, "given.get_environment", name=name))
+
+    until(lambda: read_variable("TOKEN") == "[redacted]", "the new version is called")
+    assert read_variable("API") == "[redacted]"
     whole = b"".join(path.read_bytes() for path in home.path.rglob("*") if path.is_file())
     assert b"value-of-4711" not in whole
 

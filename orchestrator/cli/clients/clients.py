@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -91,9 +91,10 @@ def build_start_command(home: Path, server: str = "") -> StartCommand:
 
 @dataclass(frozen=True)
 class McpClient:
-    """An MCP client. `keys` is the path to its mapping of servers by name; `write` sets an entry in
-    the file's text, `read` parses it. It takes at most `most_tools` tools of all servers together
-    and names of `longest` letters, the server's included; 0 where no limit is known.
+    """An MCP client. `keys` is the path to its mapping of servers by name, `others` that to further
+    ones, with `*` for any name; `write` sets an entry in the file's text, `read` parses it. It
+    takes at most `most_tools` tools of all servers together and names of `longest` letters, the
+    server's included; 0 where no limit is known.
     """
 
     title: str
@@ -104,6 +105,7 @@ class McpClient:
     read: Callable[[str], Any] = read_json
     most_tools: int = 0
     longest: int = 0
+    others: tuple[str, ...] = ()
 
 
 def _build_plain_entry(start: StartCommand) -> dict[str, Any]:
@@ -160,7 +162,12 @@ def _find_cline_config(machine: Machine) -> Path:
 _SERVERS = ("mcpServers",)
 CLIENTS: Mapping[str, McpClient] = {
     "claude-code": McpClient(
-        "Claude Code", lambda m: m.home / ".claude.json", _SERVERS, _build_typed_entry
+        "Claude Code",
+        lambda m: m.home / ".claude.json",
+        _SERVERS,
+        _build_typed_entry,
+        # Where `claude mcp add` puts a server that is not to be there for all projects.
+        others=("projects", "*", "mcpServers"),
     ),
     "claude-desktop": McpClient(
         "Claude Desktop",
@@ -243,7 +250,7 @@ def update_config(
     text = _read_config(path)
     entry = None if remove else client.entry(start)
     try:
-        if not _is_ours(_find_entry(client, text or "", start.name), start):
+        if not _is_ours(_find_entry(client, text or "", (*client.keys, start.name)), start):
             raise OrchestratorError(
                 f"{path} has a server `{start.name}` that Toolwright did not put there. Rename it, "
                 "or use --print and add ours by hand; nothing was changed."
@@ -262,20 +269,22 @@ def update_config(
 def exchange_entry(
     client: McpClient,
     path: Path,
-    name: str,
+    keys: Sequence[str],
     before: Mapping[str, Any],
     after: Mapping[str, Any],
 ) -> Path:
-    """Put another entry in the place of one, where it still is what was read; the backup of what
-    was there.
+    """Put another entry in the place of the one at `keys`, where it still is what was read; the
+    backup of what was there.
 
     Raises OrchestratorError, and then nothing is changed.
     """
     text = _read_config(path)
     try:
-        if text is None or _find_entry(client, text, name) != before:
-            raise OrchestratorError(f"{path} has another `{name}` than was shown; nothing changed.")
-        changed = client.write(text, (*client.keys, name), after)
+        if text is None or _find_entry(client, text, keys) != before:
+            raise OrchestratorError(
+                f"{path} has another `{keys[-1]}` than was shown; nothing changed."
+            )
+        changed = client.write(text, tuple(keys), after)
     except ConfigNotUnderstood as error:
         raise ConfigNotUnderstood(error.reason, str(path)) from error
     try:
@@ -287,23 +296,41 @@ def exchange_entry(
 
 
 def read_entries(client: McpClient, path: Path) -> Mapping[str, Any]:
-    """The servers that a configuration names, by name; none where there is no file. Raises
+    """The servers that a configuration names for every use of its client, by name; none where there
+    is no file. Raises OrchestratorError.
+    """
+    entries = read_all_entries(client, path)
+    return {keys[-1]: entry for keys, entry in entries.items() if keys[:-1] == client.keys}
+
+
+def read_all_entries(client: McpClient, path: Path) -> Mapping[tuple[str, ...], Any]:
+    """All servers that a configuration names, those of one project too, by the path to each. Raises
     OrchestratorError.
     """
     text = _read_config(path)
     try:
-        found = client.read(text) if text and text.strip() else {}
+        config = client.read(text) if text and text.strip() else {}
     except ConfigNotUnderstood as error:
         raise ConfigNotUnderstood(error.reason, str(path)) from error
-    for key in client.keys:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    ways = [(*way, "*") for way in (client.keys, client.others) if way]
+    return {keys: entry for way in ways for keys, entry in _walk_config(config, way)}
 
 
-def _find_entry(client: McpClient, text: str, name: str) -> Any:
-    """The entry that the configuration has under that name, or None."""
+def _walk_config(
+    config: Any, way: Sequence[str], above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """What is at the ends of a path in which `*` is any name, with the names that led there."""
+    if not way:
+        yield above, config
+    elif isinstance(config, Mapping):
+        for key in config if way[0] == "*" else [each for each in way[:1] if each in config]:
+            yield from _walk_config(config[key], way[1:], (*above, str(key)))
+
+
+def _find_entry(client: McpClient, text: str, keys: Sequence[str]) -> Any:
+    """The entry that the configuration has at that path, or None."""
     found = client.read(text) if text.strip() else None
-    for key in (*client.keys, name):
+    for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None
     return found
 

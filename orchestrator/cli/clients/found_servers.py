@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from orchestrator.cli.clients.clients import CLIENTS, SERVER, Machine, read_entries
+from orchestrator.cli.clients.clients import CLIENTS, SERVER, Machine, read_all_entries
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.thirdparty.source import parse_command
 from sandbox.bundle.permissions import parse_permission
@@ -25,17 +26,29 @@ _HOME = "TOOLWRIGHT_HOME"
 
 @dataclass(frozen=True)
 class FoundServer:
-    """A server that a client starts: `name` is the client's for it and `entry` what its file has,
-    `words` the command. `problem` says why Toolwright cannot run it, "" where it can.
+    """A server that a client starts: `keys` lead to its `entry` in the client's file, `words` are
+    the command. `problem` says why Toolwright cannot run it, "" where it can.
     """
 
     client: str
     path: Path
-    name: str
+    keys: tuple[str, ...]
     entry: Mapping[str, Any] = field(repr=False)
     words: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The client's own name of it."""
+        return self.keys[-1]
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for a person."""
+        client = CLIENTS[self.client]
+        inner = [key for key in self.keys[:-1] if key not in (*client.keys, *client.others)]
+        return f"{self.name} of {client.title} ({', '.join([str(self.path), *inner])})"
 
     @property
     def server(self) -> str:
@@ -52,26 +65,27 @@ class FoundServer:
         )
 
 
-def find_servers(names: Iterable[str], machine: Machine) -> tuple[FoundServer, ...]:
-    """What these clients start, without Toolwright's own entries. Raises OrchestratorError."""
-    found = []
-    for name in names:
-        path = CLIENTS[name].path(machine)
-        for server, entry in read_entries(CLIENTS[name], path).items():
-            if not _is_own(server, entry):
-                found.append(read_server(name, path, str(server), entry))
-    return tuple(found[:MAX_SERVERS])
+def find_servers(name: str, machine: Machine) -> tuple[FoundServer, ...]:
+    """What a client starts, without Toolwright's own entries. Raises OrchestratorError."""
+    path = CLIENTS[name].path(machine)
+    entries = read_all_entries(CLIENTS[name], path)
+    found = (
+        read_server(name, path, keys, entry)
+        for keys, entry in entries.items()
+        if not _is_own(keys[-1], entry)
+    )
+    return tuple(islice(found, MAX_SERVERS))
 
 
-def read_server(client: str, path: Path, name: str, entry: Any) -> FoundServer:
+def read_server(client: str, path: Path, keys: tuple[str, ...], entry: Any) -> FoundServer:
     """An entry of a client's file, as a server. What is wrong with it is its `problem`."""
     try:
         words, environment = _read_launch(entry)
         _check_environment(environment)
         parse_command(words)
     except OrchestratorError as error:
-        return FoundServer(client, path, name, entry, problem=str(error))
-    return FoundServer(client, path, name, entry, words, environment)
+        return FoundServer(client, path, keys, entry, problem=str(error))
+    return FoundServer(client, path, keys, entry, words, environment)
 
 
 def _is_own(name: str, entry: Any) -> bool:

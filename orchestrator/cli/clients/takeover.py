@@ -16,7 +16,7 @@ from orchestrator.cli.clients.clients import (
     CLIENTS,
     build_start_command,
     exchange_entry,
-    read_entries,
+    read_all_entries,
 )
 from orchestrator.cli.clients.found_servers import LAUNCHING, FoundServer
 from orchestrator.errors import OrchestratorError
@@ -31,7 +31,8 @@ _ENVIRONMENTS = ("env", "envs")
 @dataclass(frozen=True)
 class ImportedEntry:
     """An entry of a client's file that was replaced by one that starts `server`. `before` is what
-    was there, with the values of its variables left out.
+    was there, with the values of its variables left out; `keys` lead there, where it is not among
+    the servers for every use of the client.
     """
 
     client: str
@@ -39,6 +40,12 @@ class ImportedEntry:
     name: str
     server: str
     before: Mapping[str, Any]
+    keys: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The path to the entry in the file."""
+        return tuple(self.keys) or (*CLIENTS[self.client].keys, self.name)
 
 
 def replace_entry(settings: Settings, found: FoundServer, server: str) -> Path:
@@ -51,12 +58,12 @@ def replace_entry(settings: Settings, found: FoundServer, server: str) -> Path:
     kept = {key: value for key, value in found.entry.items() if key not in LAUNCHING}
     entry = {**CLIENTS[found.client].entry(start), **kept}
     before = _map_values(found.entry, {})
-    record = ImportedEntry(found.client, str(found.path), found.name, server, before)
+    record = ImportedEntry(found.client, str(found.path), found.name, server, before, found.keys)
     # Written first: an entry without a record could not be put back.
     with lock_file(settings.home / RECORD):
         _write_records(settings, [*read_records(settings), record])
     try:
-        return exchange_entry(CLIENTS[found.client], found.path, found.name, found.entry, entry)
+        return exchange_entry(CLIENTS[found.client], found.path, found.keys, found.entry, entry)
     except OrchestratorError:
         with lock_file(settings.home / RECORD), suppress(ValueError):
             # Once: whoever was faster at the same entry has an equal one.
@@ -72,7 +79,7 @@ def restore_entry(settings: Settings, vault: Vault, record: ImportedEntry) -> Pa
     Raises OrchestratorError, and then nothing is changed.
     """
     client, path = CLIENTS[record.client], Path(record.path)
-    present = read_entries(client, path).get(record.name)
+    present = read_all_entries(client, path).get(record.place)
     arguments = present.get("args") if isinstance(present, Mapping) else None
     is_ours = isinstance(arguments, list) and arguments[-2:] == ["run", record.server]
     if not isinstance(present, Mapping) or not is_ours:
@@ -88,7 +95,8 @@ def restore_entry(settings: Settings, vault: Vault, record: ImportedEntry) -> Pa
                 f"{path}; its value is in a backup beside that file. Nothing was changed."
             )
         secrets[variable] = secret.reveal()
-    backup = exchange_entry(client, path, record.name, present, _map_values(record.before, secrets))
+    before = _map_values(record.before, secrets)
+    backup = exchange_entry(client, path, record.place, present, before)
     with lock_file(settings.home / RECORD):
         _write_records(settings, [each for each in read_records(settings) if each != record])
     return backup
@@ -98,7 +106,8 @@ def read_records(settings: Settings) -> list[ImportedEntry]:
     """What was replaced and not put back, oldest first. Raises OrchestratorError."""
     path = settings.home / RECORD
     try:
-        return [ImportedEntry(**row) for row in json.loads(path.read_text())]
+        rows = json.loads(path.read_text())
+        return [ImportedEntry(**{**row, "keys": tuple(row.get("keys", ()))}) for row in rows]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError) as error:

@@ -70,9 +70,9 @@ def add_command(
     as_json: bool,
 ) -> None:
     """Register the MCP server that COMMAND starts as NAME: `npx -y PACKAGE …`, `uvx PACKAGE …`,
-    `python -m MODULE …`, `python FILE …`, or an image. It is fetched now and stays at that version.
-    It runs in a container that reaches no network, file or secret but those that you name here.
-    Asks for the PIN.
+    `python -m MODULE …`, `python FILE …`, `docker run IMAGE …`, or an image. It is fetched now and
+    stays at that version. It runs in a container that reaches no network, file or secret but those
+    that you name here; `toolwright grant` gives more later. Asks for the PIN.
     """
     settings = load_settings()
     permissions, secrets, private = read_permissions(allow, allow_private, env, fs)

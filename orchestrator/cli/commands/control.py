@@ -14,7 +14,6 @@ from pathlib import Path
 
 import click
 import uvicorn
-from starlette.applications import Starlette
 
 from orchestrator.cli.terminal import (
     ask_pin,
@@ -43,6 +42,7 @@ from orchestrator.processes.control_client import (
     post_to_control,
     stop_control,
 )
+from orchestrator.processes.http_server import QuietServer
 from orchestrator.processes.kill import PASSIVE
 from orchestrator.processes.listening import open_listener
 from orchestrator.processes.liveness import is_alive, register_process
@@ -140,7 +140,7 @@ async def _serve_control(
                     return
                 raise ControlRunning(running.url, running.pid)
             listener = opened.enter_context(open_listener(host, port))
-            address = _build_address(listener, host, token)
+            address = _build_address(listener, host, token, unlocked)
             write_address(settings.control, address)
             process = generate_id()
             # Until it is open: another one that starts while the database is busy would take an
@@ -169,11 +169,14 @@ async def _serve_control(
             store.processes.remove(process)
 
 
-def _build_address(listener: socket.socket, host: str, token: str) -> ControlAddress:
+def _build_address(
+    listener: socket.socket, host: str, token: str, unlocked: UnlockedPush
+) -> ControlAddress:
     """Where the socket listens; connections wait there until the server is up."""
     everywhere = "0.0.0.0"  # nosec B104 # only compared
     name = "127.0.0.1" if host == everywhere else host
-    return ControlAddress(f"http://{name}:{listener.getsockname()[1]}", token, os.getpid())
+    until = unlocked.deputy.until if unlocked.deputy else 0.0
+    return ControlAddress(f"http://{name}:{listener.getsockname()[1]}", token, os.getpid(), until)
 
 
 async def _run_server(
@@ -184,7 +187,7 @@ async def _run_server(
     until_idle: bool,
 ) -> None:
     application = control.build_application()
-    server = uvicorn.Server(_build_server_config(application))
+    server = QuietServer(application)
     async with keep_heartbeat(control.store.processes, process):
         idle = asyncio.create_task(_end_when_idle(server, control.store)) if until_idle else None
         announcing = asyncio.create_task(announcer.watch_approvals())
@@ -194,13 +197,6 @@ async def _run_server(
         rebuilding.cancel()
         if idle:
             idle.cancel()
-
-
-def _build_server_config(application: Starlette) -> uvicorn.Config:
-    # Open pages listen to events without end; they do not hold up the end of the process.
-    return uvicorn.Config(
-        application, log_level="warning", access_log=False, timeout_graceful_shutdown=1
-    )
 
 
 async def _end_when_idle(server: uvicorn.Server, store: Store) -> None:

@@ -18,8 +18,11 @@ from orchestrator.approvals.sending import build_send_command
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority
 from orchestrator.cli.terminal import FAILED, json_option, print_json, print_table, report_errors
+from orchestrator.control.notify.targets import find_locked_targets, list_sealed_targets
+from orchestrator.errors import OrchestratorError
 from orchestrator.forging.authors.budget import DAY_SECONDS
 from orchestrator.gateway.brokers import SOURCES
+from orchestrator.processes.control_client import find_control
 from orchestrator.processes.liveness import is_alive
 from orchestrator.processes.resident import find_resident
 from orchestrator.settings import KEY, OPENAI, Settings, describe_kept_engine, load_settings
@@ -63,6 +66,7 @@ def run_checks(settings: Settings, store: Store) -> tuple[DoctorCheck, ...]:
         *_check_engine(settings, store.processes),
         _check_pin_file(settings),
         _check_resident(settings),
+        *_check_push(settings),
         *_check_model(settings, store.model_usage),
         *_check_other_endpoints(settings),
         _check_grants(settings, store),
@@ -284,6 +288,25 @@ def _check_resident(settings: Settings) -> DoctorCheck:
     process = find_resident(settings.home)
     told = f"process {process} answers commands" if process else "none runs; commands start one"
     return DoctorCheck("resident process", "ok", told)
+
+
+def _check_push(settings: Settings) -> Iterator[DoctorCheck]:
+    """The targets whose messages carry links, which get none while the control plane is locked."""
+    address = find_control(settings)
+    try:
+        sealed = list_sealed_targets(settings.push)
+        until = address.links_until if address else 0.0
+        locked = find_locked_targets(settings.push, until, time.time())
+    except OrchestratorError as error:
+        yield DoctorCheck("push", "failed", str(error))
+        return
+    names = ", ".join(sealed)
+    if locked:
+        yield DoctorCheck(
+            "push", "warning", f"locked: {names} gets no message", "toolwright push unlock"
+        )
+    elif sealed:
+        yield DoctorCheck("push", "ok", f"unlocked: messages with links go to {names}")
 
 
 @click.command("doctor")

@@ -19,7 +19,7 @@ from orchestrator.server_report import find_levels
 from orchestrator.settings import load_settings
 from orchestrator.views.records import round_numbers
 from registry.models import LEAST_SHOWN, Route, ServerSummary, ToolMatch, describe_server
-from registry.servers.quarantine import explain_quarantine
+from registry.servers.quarantine import explain_archive, explain_quarantine
 from registry.store import Store
 
 MAX_DESCRIPTION = 160
@@ -43,12 +43,20 @@ def find_command(task: str, k: int, as_json: bool) -> None:
         of = {name: find_levels(settings, store, entry) for name, entry in found.items()}
         held = store.search.find_quarantined(task, k)
         why = {match.entry: explain_quarantine(store.servers, match.entry) for match in held}
+        resting = store.search.find_resting(task) if route.verdict == "forge" else ()
+        archived = {
+            f"{match.entry}.{match.tool}": explain_archive(store.servers.get(match.entry))
+            for match in resting
+            if match.state == "archived"
+        }
     if as_json:
         shown = [{**_encode_match(each), "level": of[each.entry][each.tool]} for each in matches]
         print_json([*shown, *({**_encode_match(each), "why": why[each.entry]} for each in held)])
         return
     for match in held:
         print_text(f"{match.entry}.{match.tool} fits and is {why[match.entry]}", "yellow")
+    for tool, way in archived.items():
+        print_text(f"{tool} fits and is archived: {way}.", "yellow")
     if not matches:
         print_text("No registered tool fits. Forge one: toolwright forge TASK --source URL")
         print_suggestions(task)

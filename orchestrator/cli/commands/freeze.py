@@ -9,6 +9,7 @@ from types import ModuleType
 
 import click
 
+from forge.text import render_count
 from orchestrator.approvals.freezing import FreezeWatch
 from orchestrator.approvals.signed_policy import SignedPolicy
 from orchestrator.approvals.signing_key import build_authority, sign_audit
@@ -63,10 +64,11 @@ def kill_command(reason: str, as_json: bool) -> None:
     if as_json:
         print_json(killed)
     else:
+        processes = render_count(killed["processes"], "process")
         print_text(
-            f"Frozen in {killed['milliseconds']} ms: {killed['acknowledged']} of "
-            f"{killed['processes']} processes stopped, {killed['sigkilled']} were killed, "
-            f"{killed['containers']} sandboxes killed, {killed['left']} left."
+            f"Frozen in {killed['milliseconds']} ms: {killed['acknowledged']} of {processes} "
+            f"stopped, {killed['sigkilled']} were killed, "
+            f"{render_count(killed['containers'], 'sandbox')} killed, {killed['left']} left."
         )
     if killed["engine_silent"]:
         err.print(

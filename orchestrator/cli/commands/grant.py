@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from orchestrator.approvals.declaring import declare_permission, plan_declaration
 from orchestrator.approvals.flows import FLOW, allow_flow
 from orchestrator.approvals.granting import (
     add_grant,
@@ -24,6 +25,7 @@ from orchestrator.approvals.text import escape_line
 from orchestrator.cli.identifiers import StoredName
 from orchestrator.cli.terminal import (
     ask_pin,
+    check_secret_set,
     json_option,
     pin_option,
     print_json,
@@ -76,7 +78,8 @@ def grant_command(
 
     Without PERMISSION, list what SERVER declares and has. Without SERVER, list every grant.
 
-    Permissions that SERVER has to declare:
+    Permissions that SERVER has to declare. One that you added by `toolwright add` declares what
+    you grant it of the network, of variables and of files:
 
     \b
     network:HOST:PORT       connect there
@@ -153,6 +156,19 @@ def _change_permission(
         had = str(wanted) in given
         print_text(f"{wanted} is taken from {server}." if had else f"{server} has no {wanted}.")
         return
+    shelf = Bundles(settings.home, store.servers)
+    if wanted.kind == "fs":
+        check_path(wanted.name, settings.of_engine.private)
+    more = plan_declaration(store.servers, shelf, server, wanted)
+    if more is not None:
+        if wanted.kind == "env":
+            check_secret_set(settings, wanted.name, server)
+        signer = ask_pin(settings, pin_file)
+        version = declare_permission(
+            store.servers, shelf, store.grants, more, "terminal", signer
+        ).version
+        print_text(f"{server} may have {wanted}: that is its version {version}.")
+        return
     takes_files = any(find_file_arguments(tool.definition["inputSchema"]) for tool in entry.tools)
     if wanted not in parse_permissions(entry.permissions) and not (
         takes_files and is_readable(wanted)
@@ -162,9 +178,8 @@ def _change_permission(
             f"{', '.join(entry.permissions) or 'nothing'}."
         )
     if wanted.kind == "fs":
-        check_path(wanted.name, settings.of_engine.private)
         check_nesting((*parse_permissions(given), wanted))
-    secret = find_secret_name(wanted, Bundles(settings.home, store.servers).load_bundle(entry))
+    secret = find_secret_name(wanted, shelf.load_bundle(entry))
     if wanted.warning:
         print_text(f"{wanted} is {wanted.warning}.", "red")
     signer = ask_pin(settings, pin_file)

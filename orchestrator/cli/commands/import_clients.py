@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from orchestrator.cli.adding import add_server, print_added, read_permissions
-from orchestrator.cli.clients.clients import CLIENTS, describe_machine, read_entries
+from orchestrator.cli.clients.clients import CLIENTS, describe_machine, read_all_entries
 from orchestrator.cli.clients.found_servers import FoundServer, find_servers
 from orchestrator.cli.clients.takeover import (
     list_variables,
@@ -35,7 +35,7 @@ from orchestrator.cli.terminal import (
     run_coroutine,
     tell_beside,
 )
-from orchestrator.errors import OrchestratorError
+from orchestrator.errors import ConfigNotUnderstood, OrchestratorError
 from orchestrator.forging.thirdparty.registration import Addition
 from orchestrator.forging.thirdparty.source import parse_command
 from orchestrator.settings import Settings, load_settings
@@ -43,6 +43,7 @@ from registry.errors import RowNotFound
 from registry.secrets.signing import Signer
 from registry.secrets.vault import Secret, open_vault
 from registry.store import Store
+from sandbox.bundle.launch import AUTHOR
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,8 @@ def _import_servers(
     settings: Settings, names: tuple[str, ...], only: tuple[str, ...], pin_file: Path | None
 ) -> dict[str, bool]:
     """Import what the person wants; for each server whether all of it was done."""
-    found = find_servers(only or CLIENTS, describe_machine(os.environ))
-    if not found and not names:
+    found, unread = _read_clients(only or tuple(CLIENTS))
+    if not found and not unread and not names:
         print_text("No client on this machine starts a server that is not Toolwright's.")
         return {}
     choices = _choose_servers(_group_servers(settings, found), names)
@@ -108,17 +109,32 @@ def _import_servers(
     return {each.first.server: _import_server(settings, each, signer) for each in choices}
 
 
+def _read_clients(clients: Sequence[str]) -> tuple[list[FoundServer], list[str]]:
+    """What these clients start, and those whose file cannot be read, which keep no others from
+    being imported.
+    """
+    machine, found, unread = describe_machine(os.environ), list[FoundServer](), list[str]()
+    for name in clients:
+        try:
+            found += find_servers(name, machine)
+        except OrchestratorError as error:
+            reason = error.reason if isinstance(error, ConfigNotUnderstood) else str(error)
+            path = CLIENTS[name].path(machine)
+            print_text(f"{path} of {CLIENTS[name].title} cannot be read: {reason}", "yellow")
+            unread.append(name)
+    return found, unread
+
+
 def _group_servers(settings: Settings, found: Sequence[FoundServer]) -> list[Choice]:
     """Print all that was found; those that can be imported, each once."""
     groups: list[Choice] = []
     with Store.open(settings.database_url) as store:
         for each in found:
-            title = f"{each.name} of {CLIENTS[each.client].title} ({each.path})"
             problem = each.problem or _find_obstacle(store, each, groups)
             if problem:
-                print_text(f"{title}: stays as it is: {problem}", "yellow")
+                print_text(f"{each.place}: stays as it is: {problem}", "yellow")
                 continue
-            print_text(f"{title}: {shlex.join(each.words)}")
+            print_text(f"{each.place}: {shlex.join(each.words)}")
             same = [group for group in groups if group.first.is_same(each)]
             if same:
                 groups[groups.index(same[0])] = Choice((*same[0].found, each))
@@ -134,7 +150,10 @@ def _find_obstacle(store: Store, found: FoundServer, groups: Sequence[Choice]) -
     if any(g.first.server == found.server and not g.first.is_same(found) for g in groups):
         return f"another client has another server of that name, {found.server}."
     with suppress(RowNotFound):
-        store.servers.get(found.server)
+        entry = store.servers.get(found.server)
+        if entry.state == "archived" and entry.created_by == AUTHOR:
+            # It was removed, and is added again.
+            return ""
         return (
             f"a server {found.server} is registered already. "
             f"`toolwright remove {found.server}` first, or rename this one."
@@ -248,10 +267,10 @@ def _switch_client(settings: Settings, found: FoundServer, server: str) -> bool:
 
 def _list_held(found: FoundServer) -> list[str]:
     """The variables of all servers whose values the file has now, as its copy will."""
-    entries = read_entries(CLIENTS[found.client], found.path)
+    entries = read_all_entries(CLIENTS[found.client], found.path)
     return [
-        f"{name}.{variable}"
-        for name, entry in entries.items()
+        f"{keys[-1]}.{variable}"
+        for keys, entry in entries.items()
         if isinstance(entry, dict) and "TOOLWRIGHT_HOME" not in list_variables(entry)
         for variable in list_variables(entry)
     ]

@@ -15,7 +15,7 @@ from orchestrator.approvals.needs import check_allowable
 from orchestrator.approvals.settling import name_state, present_to_person, settle_run
 from orchestrator.cli.cost_report import print_cost
 from orchestrator.cli.identifiers import StoredId
-from orchestrator.cli.job_report import report_job
+from orchestrator.cli.job_report import print_job, report_job
 from orchestrator.cli.terminal import (
     ask_pin,
     engine_option,
@@ -83,6 +83,9 @@ def jobs_command(
     with Store.open(settings.database_url) as store:
         if job and cancel:
             store.jobs.cancel(job, "terminal", time.time())
+            if not as_json:
+                print_text(f"{job} is {store.jobs.get(job).state}.")
+                return
         if job and draft is not None:
             print_json(encode_draft(store.drafts.get(job, draft)))
             return
@@ -90,8 +93,13 @@ def jobs_command(
             told = _read_brief(store.jobs.get(job))
             print_done(as_json, told, job=job, brief=told)
             return
-        if job:
+        if job and as_json:
             print_json(_load_job_details(store, job))
+            return
+        if job:
+            drafts = [draft_line_json(row) for row in store.drafts.find(job)]
+            spent = encode_spent(store.model_usage.sum_for_job(job))
+            print_job(present_to_person(store.jobs.get(job), store), drafts, spent)
             return
         if cost:
             print_cost(store.model_usage, settings.of_model.budget, time.time(), as_json)
@@ -159,7 +167,9 @@ def _print_jobs(rows: Sequence[Job], as_json: bool) -> None:
             (r.id, r.kind, name_state(r), r.stage, f"{r.progress:.0%}", format_age(r.created))
             for r in rows
         ]
-        print_noted_table(heads, cells, [row.message[:MAX_MESSAGE] for row in rows])
+        # What a job waited for that was cancelled is not to be done any more.
+        notes = ["" if row.state == "cancelled" else row.message[:MAX_MESSAGE] for row in rows]
+        print_noted_table(heads, cells, notes)
 
 
 def _load_job_details(store: Store, job: str) -> dict[str, Any]:

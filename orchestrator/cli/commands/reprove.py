@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict, replace
 from datetime import datetime
 
@@ -20,6 +21,7 @@ from orchestrator.cli.terminal import (
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.order import ForgeStep
 from orchestrator.healing.reprove import ReproofResult, Reprover
+from orchestrator.server_report import describe_edit
 from orchestrator.settings import Settings, load_settings
 from registry.models import CALLABLE, Entry
 
@@ -67,6 +69,7 @@ async def _reprove_servers(
             found.append(await reproving.reprove_server(entry, _ignore_step, author))
             if not quiet:
                 _print_result(found[-1])
+                await asyncio.to_thread(_print_edit, app, entry.name)
         return found
 
 
@@ -100,6 +103,13 @@ def _parse_day(day: str) -> float:
 
 def _ignore_step(step: ForgeStep) -> None:
     """Ignore progress: the command prints only the result of each server."""
+
+
+def _print_edit(app: App, name: str) -> None:
+    servers = app.store.servers
+    edited = describe_edit(app.settings.home, servers, servers.get(name))
+    if edited:
+        print_text(f"  {edited}", "yellow")
 
 
 def _print_result(found: ReproofResult) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from orchestrator.approvals.accounts import SOURCES, split_secret
+from orchestrator.approvals.declaring import describe_variable
 from orchestrator.approvals.granting import (
     bind_secret,
     find_credential_names,
@@ -335,6 +336,7 @@ def _show_uses(
         if declared is None:
             declared = find_declared_uses(store.servers, shelf, server, name)
         asked = find_credential_names(store.servers, shelf, server)
+        told = describe_variable(store.servers, shelf, server, name)
     if renewing:
         kept = list_token_uses(open_vault(settings), server, name)
         declared = tuple(dict.fromkeys((*declared, *kept))) if declared else ()
@@ -344,7 +346,7 @@ def _show_uses(
     for use in uses:
         print_text(f"is to go to   {use}", "" if str(use) in before or not before else "yellow")
     if not uses and server != SOURCES:
-        print_text(_describe_unasked(server, name, asked), "yellow")
+        print_text(told or _describe_unasked(server, name, asked), "yellow")
     return uses
 
 
@@ -354,7 +356,11 @@ def _describe_unasked(server: str, name: str, asked: Collection[str]) -> str:
     if asked:
         told += f"{server} asks for {', '.join(f'{server}.{each}' for each in asked)}. "
         told += "If its description forgot this one, say where it goes with `--auth`. "
-    return f"{told}Once one does, `toolwright secret bind {server}.{name}` lets it go there."
+    told += f"Once one does, `toolwright secret bind {server}.{name}` lets it go there."
+    if asked:
+        return told
+    given = f"`toolwright add {server} --env {name}=@{name} -- COMMAND`"
+    return f"{told} A server that somebody else wrote gets it as a variable by {given}."
 
 
 def _select_uses(declared: Sequence[SecretUse], origins: Sequence[str]) -> tuple[SecretUse, ...]:

@@ -26,7 +26,13 @@ from orchestrator.cli.terminal import (
 )
 from orchestrator.cli.tools.tool_report import encode_tool, print_tool
 from orchestrator.errors import UnknownTool
-from orchestrator.server_report import LOOKED_AT, encode_health, find_levels, render_health
+from orchestrator.server_report import (
+    LOOKED_AT,
+    describe_edit,
+    encode_health,
+    find_levels,
+    render_health,
+)
 from orchestrator.settings import Settings, load_settings
 from orchestrator.views.records import encode_spent, round_numbers
 from registry.models import Entry, describe_server
@@ -87,6 +93,7 @@ def show_command(name: str, matrix: bool, as_json: bool) -> None:
         now = time.time()
         bundle = _load_bundle(settings, store, entry)
         record["quarantine"] = explain_quarantine(store.servers, name)
+        record["edited"] = describe_edit(settings.home, store.servers, entry)
         record["health"] = encode_health(store, entry, bundle, now)
         void = [v for v in consents.find_void() if v[0].origin.startswith(f"{name} ")]
     record["models"] = encode_spent(spent)
@@ -106,6 +113,8 @@ def show_command(name: str, matrix: bool, as_json: bool) -> None:
         print_json(record)
         return
     _print_record(record, reports)
+    if record["edited"]:
+        print_text(record["edited"], "yellow")
     if record["quarantine"]:
         print_text(record["quarantine"], "red")
     for tool, standing in operations.items():

@@ -94,9 +94,46 @@ function restore(part, { forms, focus, opened, reasons }) {
   }
 }
 
+// What happened is listed newest first. While a pointer is on such a list, or text of it is
+// selected, its rows stay where they are: the list as it is by then is kept until they are gone.
+const held = new Map();
+
+function isInHand(part) {
+  if (part.dataset.acted || !part.querySelector("table[data-events]")) return false;
+  const selected = getSelection();
+  if (!selected.isCollapsed && selected.containsNode(part, true)) return true;
+  return document.hasFocus() && part.matches(":hover") && matchMedia("(hover: hover)").matches;
+}
+
+function release() {
+  for (const [name, html] of held) show(name, html);
+}
+
+for (const kind of ["pointerover", "pointerout", "selectionchange"]) {
+  document.addEventListener(kind, release);
+}
+window.addEventListener("blur", release);
+
+// Who acts in a list wants to see what comes of it.
+function markActed(element) {
+  const part = element.closest("main > section");
+  if (part) part.dataset.acted = "yes";
+}
+
+function tellLink(text) {
+  byId("link").textContent = held.size ? "paused while you read" : text;
+}
+
 function show(name, html) {
   const part = byId(name);
   if (!part) return;
+  if (isInHand(part)) {
+    held.set(name, html);
+    tellLink("live");
+    return;
+  }
+  if (held.delete(name)) tellLink("live");
+  delete part.dataset.acted;
   const kept = remember(part);
   const before = listCards(part);
   const isWatched = part.matches(":hover");
@@ -274,7 +311,6 @@ function end(reason) {
 }
 
 async function listen() {
-  const link = byId("link");
   for (;;) {
     try {
       const answer = await ask(listAddress());
@@ -283,14 +319,15 @@ async function listen() {
         return;
       }
       if (!answer.ok) throw new Error(answer.statusText);
-      link.textContent = "live";
+      tellLink("live");
       for await (const parts of read(answer)) {
         for (const [name, html] of Object.entries(parts)) show(name, html);
       }
     } catch {
       // It is asked again.
     }
-    link.textContent = "not connected";
+    held.clear();
+    tellLink("not connected");
     await new Promise((again) => setTimeout(again, 2000));
   }
 }
@@ -323,10 +360,12 @@ document.addEventListener("click", async (event) => {
   for (const name of ["digest", "host", "source"]) {
     if (button.dataset[name]) body[name] = button.dataset[name];
   }
+  markActed(button);
   const card = button.closest("[data-card]");
   if (card && isDeciding) return;
   // A PIN is typed for one decision.
   if (button.dataset.pin !== undefined) byId("pin").value = "";
+  tell("");
   if (card) {
     await decide(card, button, body);
     return;
@@ -418,6 +457,7 @@ document.addEventListener("submit", async (event) => {
   const form = event.target.closest("form[data-post]");
   if (!form) return;
   event.preventDefault();
+  markActed(form);
   const output = form.querySelector("output");
   const button = event.submitter || form.querySelector("button");
   const body = collect(form, button);
@@ -429,6 +469,7 @@ document.addEventListener("submit", async (event) => {
       return;
     }
   }
+  tell("");
   button.disabled = true;
   // Who answers a run wants to see what comes of it.
   const run = form.closest("details[id]");

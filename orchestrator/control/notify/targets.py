@@ -95,6 +95,13 @@ def list_sealed_targets(path: Path) -> Mapping[str, str]:
     return {name: str(target["scheme"]) for name, target in sorted(_read_targets(path).items())}
 
 
+def find_locked_targets(path: Path, links_until: float, now: float) -> tuple[str, ...]:
+    """The sealed targets, where no control plane sends links by now: they get nothing. Raises
+    OrchestratorError for a damaged file.
+    """
+    return () if links_until > now else tuple(list_sealed_targets(path))
+
+
 def open_sealed_targets(path: Path, signer: Signer) -> tuple[PushTarget, ...]:
     """The sealed targets. Raises OrchestratorError where one was sealed with another key."""
     return tuple(

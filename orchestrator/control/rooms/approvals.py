@@ -29,7 +29,7 @@ from orchestrator.control.texts import ShownText, cut_text, format_date, show_li
 from registry.approvals.rules import ApprovalRule, Condition, RuleTable
 from registry.errors import RowNotFound
 from registry.jobs.drafts import awaits_draft
-from registry.jobs.jobs import awaits_answer
+from registry.jobs.jobs import awaits_answer, awaits_client
 from registry.models import Approval, Job, RegisteredTool
 from registry.needs import OrderNeed
 from registry.store import Store
@@ -129,7 +129,7 @@ class ShownNeed:
 
 @dataclass(frozen=True)
 class WaitingJob:
-    """A job that a person can let go on."""
+    """A job that a person can let go on; `is_asked`, whether its client's model was asked first."""
 
     id: str
     name: ShownText
@@ -140,6 +140,7 @@ class WaitingJob:
     told: ShownText
     question: ShownQuestion | None
     need: ShownNeed | None
+    is_asked: bool
 
     @property
     def about(self) -> str:
@@ -167,7 +168,12 @@ class Waiting:
 
     @property
     def count(self) -> int:
-        return len(self.approvals) + len(self.damaged) + len(self.jobs)
+        return len(self.approvals) + len(self.damaged) + len(self.jobs) - self.of_clients
+
+    @property
+    def of_clients(self) -> int:
+        """How many runs wait for a client's model."""
+        return sum(job.is_asked for job in self.jobs)
 
 
 @dataclass(frozen=True)
@@ -196,7 +202,7 @@ def view_waiting(store: Store) -> Waiting:
     return Waiting(
         tuple(show_approval(store, each) for each in store.approvals.find("pending")),
         tuple(cut_text(str(damaged)) for damaged in store.approvals.find_damaged()),
-        tuple(_show_job(store, job) for job in find_waiting_jobs(store)),
+        tuple(_show_job(store, job) for job in sorted(find_waiting_jobs(store), key=awaits_client)),
         tuple(
             UnsentWrite(name_tool(each), cut_text(render_unsent_line(each, freeze, now)))
             for each in store.approvals.find("approved")
@@ -419,17 +425,19 @@ def _explain_always(approval: Approval) -> str:
 
 def _show_job(store: Store, job: Job) -> WaitingJob:
     asks, need = awaits_answer(job), show_need(job)
+    whom = "the model of its client" if awaits_client(job) else "you"
     return WaitingJob(
         job.id,
         cut_text(f"{job.kind} {job.id}"),
         cut_text(job.id),
-        cut_text("A task asks you" if asks else f"A job waits: {job.kind}"),
+        cut_text(f"A task asks {whom}" if asks else f"A job waits: {job.kind}"),
         job.created,
         describe_job(job),
         # What is needed stands below with its button, without the command that allows it.
         cut_text("" if asks or need else job.message),
         show_question(job, "waits", store),
         need,
+        awaits_client(job),
     )
 
 

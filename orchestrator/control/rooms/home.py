@@ -12,6 +12,7 @@ from orchestrator.control.rooms.jobs import describe_job, find_jobs
 from orchestrator.control.rooms.place import ROOMS, Place, build_address
 from orchestrator.control.texts import ShownText, cut_text
 from registry.calls.invocations import COUNTED
+from registry.jobs.jobs import awaits_client
 from registry.models import Job
 from registry.processes import ProcessTable
 from registry.store import Store
@@ -93,7 +94,8 @@ class DaySummary:
 
 def view_navigation(store: Store, place: Place) -> tuple[RoomLink, ...]:
     """Links to the rooms; how much waits stands beside Approvals."""
-    count = len(store.approvals.find_ids("pending")) + len(find_waiting_jobs(store))
+    jobs = [job for job in find_waiting_jobs(store) if not awaits_client(job)]
+    count = len(store.approvals.find_ids("pending")) + len(jobs)
     return list_room_links(place, count)
 
 

@@ -12,6 +12,7 @@ from orchestrator.control.rooms.place import build_address
 from orchestrator.control.texts import ShownText, cut_text
 from registry.models import ServerSummary
 from registry.store import Store
+from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.report import StageReport
 
 HISTORY = 10
@@ -35,8 +36,11 @@ class ServerCard:
 
 @dataclass(frozen=True)
 class ServerAbout:
-    """What a server is and what it was made of. `state` is "" for the usual one."""
+    """What a server is and what it was made of. `state` is "" for the usual one; `is_foreign`,
+    whether somebody else wrote it: a person says then what it connects to.
+    """
 
+    name: str
     title: ShownText
     level: str
     state: str
@@ -45,6 +49,7 @@ class ServerAbout:
     source: ShownText
     created_by: ShownText
     permissions: tuple[ShownText, ...]
+    is_foreign: bool
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ def view_about(store: Store, name: str) -> ServerAbout:
     """Raises RowNotFound."""
     entry = store.servers.get(name)
     return ServerAbout(
+        entry.name,
         cut_text(entry.title),
         store.standings.get(name).level,
         name_state(entry.state),
@@ -112,6 +118,7 @@ def view_about(store: Store, name: str) -> ServerAbout:
         cut_text(entry.source),
         cut_text(entry.created_by),
         tuple(map(cut_text, entry.permissions)),
+        entry.created_by == AUTHOR,
     )
 
 

@@ -73,6 +73,8 @@ def parse_command(command: Sequence[str], packages: Sequence[str] = ()) -> Sourc
         return _parse_uvx(rest if program == "uvx" else rest[2:])
     if program.startswith("python"):
         return _parse_python(rest, tuple(packages))
+    if program in ("docker", "podman"):
+        return _parse_docker(program, rest)
     raise OrchestratorError(f"{program} is not a way that a server can be fetched ahead. {_KNOWN}")
 
 
@@ -127,7 +129,36 @@ def _parse_python(words: list[str], packages: tuple[str, ...]) -> PypiSource | S
     raise OrchestratorError(f"python takes -m MODULE, or a file that is there. {_KNOWN}")
 
 
+def _parse_docker(program: str, words: list[str]) -> ImageSource:
+    """Of an image's own start nothing else is taken over: its sandbox is Toolwright's."""
+    if words[:1] != ["run"]:
+        raise OrchestratorError(f"of {program} only `run` is understood here. {_KNOWN}")
+    rest = words[1:]
+    while rest and rest[0].startswith("-"):
+        name, equals, value = (word := rest.pop(0)).partition("=")
+        if word in _DOCKER_ALONE:
+            continue
+        if name not in _DOCKER_VALUED or not (equals or rest):
+            raise OrchestratorError(
+                f"{program} run {name} is not understood here: paths are given by --fs, hosts by "
+                f"--allow. {_KNOWN}"
+            )
+        value = value if equals else rest.pop(0)
+        if name in _DOCKER_VARIABLES and "=" in value:
+            raise OrchestratorError(
+                f"{program} run has the value of {value.partition('=')[0][:60]} in its command. "
+                "Put it into the vault and name it by --env."
+            )
+    if not rest:
+        raise OrchestratorError(f"{program} run names no image. {_KNOWN}")
+    return ImageSource(rest[0], tuple(rest[1:]))
+
+
+_DOCKER_ALONE = frozenset({"-i", "--interactive", "--rm", "--init", "-t", "--tty", "-it", "-ti"})
+_DOCKER_VARIABLES = frozenset({"-e", "--env"})
+_DOCKER_VALUED = _DOCKER_VARIABLES | {"--name", "--pull"}
 _KNOWN = (
-    "Known are `npx -y PACKAGE …`, `uvx PACKAGE …`, `python -m MODULE …`, `python FILE …`, and any "
-    "image with --image; --unconfined starts anything, without a sandbox."
+    "Known are `npx -y PACKAGE …`, `uvx PACKAGE …`, `python -m MODULE …`, `python FILE …` and "
+    "`docker run IMAGE …`. `toolwright add` takes any image with --image, and with --unconfined "
+    "starts anything, without a sandbox."
 )

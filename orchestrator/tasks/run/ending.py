@@ -22,6 +22,7 @@ from orchestrator.tasks.run.state import (
     change_step,
     get_step,
 )
+from orchestrator.tasks.suggestions import describe_resting
 from registry.database.canonical import hash_text
 from registry.errors import DuplicateRow, TooManyWaiting
 from registry.models import Job
@@ -94,7 +95,8 @@ class Making:
         if self.context.job.request.get("document") or find_locations(step["task"]):
             return ""
         services = describe_suggestions(step["task"])
-        question = questions.build_source(step["id"], 0, step["task"], services)
+        resting = describe_resting(self.context.store, step["task"])
+        question = questions.build_source(step["id"], 0, step["task"], services, resting)
         return str(self.context.ask(question, state)["source"]).strip()
 
     async def adapt(self, state: RunState) -> RunState:

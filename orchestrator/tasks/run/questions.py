@@ -229,9 +229,15 @@ def _shorten_value(value: Any) -> Any:
     return _shorten(value)[:MAX_CHOICE] if isinstance(value, str) else value
 
 
-def build_source(step: str, number: int, task: str, services: Sequence[str] = ()) -> Question:
+def build_source(
+    step: str,
+    number: int,
+    task: str,
+    services: Sequence[str] = (),
+    resting: Sequence[str] = (),
+) -> Question:
     """Where the API is that a server has to be made for, once. `services` are lines about public
-    APIs that the task may mean.
+    APIs that the task may mean, `resting` about tools of servers out of use that would fit.
     """
     asked = (
         f"No registered tool was found for {_quote_task(task)}. Where is its API (URL, host or "
@@ -243,7 +249,7 @@ def build_source(step: str, number: int, task: str, services: Sequence[str] = ()
         _number("source", step, number),
         "arguments",
         step,
-        "\n".join((asked, *_list_services(services))),
+        "\n".join((asked, *map(_shorten, resting), *_list_services(services))),
         {"task": _shorten(task), "missing": {"source": {"type": "string"}}},
         _build_schema({"source": {"type": "string", "minLength": 1, "maxLength": 2000}}, "source"),
     )

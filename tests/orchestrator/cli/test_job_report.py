@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import time
 from dataclasses import replace
 from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from orchestrator.approvals.needs import describe_wait, engine_need
 from orchestrator.cli.job_report import report_job
+from orchestrator.cli.main import toolwright
 from orchestrator.cli.resume import show_needs, tell_way_on
 from orchestrator.cli.terminal import WAITING
 from orchestrator.errors import WrongPin
+from orchestrator.settings import Settings
 from orchestrator.views.jobs import build_forge_result
 from registry.jobs.pending import DraftLine, PendingForge, pending_json
 from registry.models import Job
@@ -25,6 +30,7 @@ from registry.needs import (
     SuccessionNeed,
     UnfreezeNeed,
 )
+from registry.store import Store
 from sandbox.errors import ComponentMissing
 from tests.registry.samples import job
 
@@ -150,3 +156,30 @@ def test_a_change_of_version_is_asked_for_in_words_and_names_the_other_way(
     assert "your yes to a version of pets that does other things than version 1" in told
     assert "`--name NAME` makes a server beside it" in told
     assert "succession" not in told
+
+
+def test_a_job_is_shown_in_a_few_lines_with_what_happened_and_what_lets_it_go_on(
+    settings: Settings, store: Store
+) -> None:
+    def run(*words: str) -> str:
+        environment = {"TOOLWRIGHT_HOME": str(settings.home), "COLUMNS": "200"}
+        return CliRunner().invoke(toolwright, ["jobs", *words], env=environment).stdout
+
+    made = replace(job("j1", time.time()), request={"task": "book a berth", "source": "http://h/"})
+    store.jobs.create(made)
+    claimed = store.jobs.claim("j1", "test", time.time())
+    assert claimed is not None
+    store.jobs.update_progress(
+        "j1", claimed.attempt, time.time(), stage="find", progress=0.1, message="looking for it"
+    )
+    need = HostNeed("h:443")
+    store.drafts.park_job("j1", claimed.attempt, {}, time.time(), "allow h:443", need, "host")
+    first, asked, *more = run("j1").splitlines()
+    assert (first, asked) == ("forge j1: waiting, begun now", "book a berth")
+    assert "looking for it" in "\n".join(more)
+    assert more[-1].startswith("- allow it: toolwright allow j1")
+    assert json.loads(run("j1", "--json"))["job"] == "j1"
+    assert "allow h:443" in run()
+    assert run("j1", "--cancel") == "j1 is cancelled.\n"
+    assert "To go on" not in run("j1")
+    assert "allow h:443" not in run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +19,17 @@ from orchestrator.cli.next_steps import (
     choose_next_commands,
     render_home_state,
 )
+from orchestrator.control.page import render_panels
+from orchestrator.control.process import write_address
+from orchestrator.processes.control_client import ControlAddress
 from orchestrator.processes.liveness import read_start_time
 from orchestrator.settings import Settings, load_settings
 from registry.models import Approval, Process
 from registry.needs import AnswerNeed
 from registry.store import Store
 from sandbox.engines.wasm.component import LoadedComponent
+from tests.orchestrator.conftest import PIN
+from tests.orchestrator.plane import TOKEN, Plane
 from tests.registry.samples import job
 
 
@@ -93,6 +99,36 @@ def test_a_question_for_a_clients_model_is_none_for_the_person(
     assert "--run j2" in told
     assert "--run j1" not in told
     assert {*json.loads(run(settings, "--json").stdout)["asked"]} == {"j0", "j1"}
+
+    # The page counts them as the terminal does.
+    room = render_panels(store)
+    assert "Waiting for you (1), for the model of a client (2)" in room["waiting"]
+    assert room["waiting"].count("A task asks the model of its client") == 2
+    assert room["waiting"].index("A task asks you") < room["waiting"].index("asks the model")
+    assert re.search(r"Approvals\s*<span[^>]*>1</span>", room["nav"])
+
+
+def test_a_target_that_gets_no_message_since_push_is_locked_is_told_with_what_unlocks_it(
+    settings: Settings, store: Store, plane: Plane, tmp_path: Path
+) -> None:
+    pin = tmp_path / "pin"
+    pin.write_text(PIN)
+    assert "Push:" not in run(settings).stdout
+    target = ("json://127.0.0.1:9/x", "--name", "phone", "--pin-file", str(pin))
+    assert run(settings, "push", "add", *target).exit_code == 0
+    locked = "Push: locked, so phone gets no message; `toolwright push unlock`"
+    assert locked in run(settings).stdout.splitlines()
+    assert ("push", "warning") in find_verdicts(settings)
+    address = ControlAddress(plane.url, TOKEN, os.getpid())
+    for until, is_locked in ((time.time() - 9, True), (time.time() + 900, False)):
+        write_address(settings.control, replace(address, links_until=until))
+        assert (locked in run(settings).stdout.splitlines()) is is_locked
+        assert (("push", "ok") in find_verdicts(settings)) is not is_locked
+
+
+def find_verdicts(settings: Settings) -> set[tuple[str, str]]:
+    checks = json.loads(run(settings, "doctor", "--json").stdout)
+    return {(check["name"], check["verdict"]) for check in checks}
 
 
 @pytest.fixture

@@ -25,7 +25,12 @@ from orchestrator.forging.contact.suggestions import describe_suggestions
             "“Approve” under Approvals decides it.",
         ),
         ("`toolwright jobs j1 --cancel` ends it", "“Cancel” beside it ends it"),
+        (
+            "To allow it: `toolwright grant mail network:api.example:443`",
+            "To allow it: “Let it connect to a host” on its page under Servers",
+        ),
         # Done at the terminal alone.
+        ("`toolwright grant mail env:KEY` gives it", "`toolwright grant mail env:KEY` gives it"),
         (
             "`toolwright setup --engine-only` builds it",
             "`toolwright setup --engine-only` builds it",

@@ -15,9 +15,12 @@ from orchestrator.control.rooms.place import Place
 from orchestrator.frontends.greeting import find_kept_instructions
 from orchestrator.settings import Settings
 from registry.database.fingerprint import compute_fingerprint
-from registry.models import DocumentationSource, Job
+from registry.models import DocumentationSource, Job, build_entry
 from registry.secrets.vault import Secret, open_vault
+from registry.servers.bundles import Bundles
 from registry.store import Store
+from sandbox.bundle.launch import AUTHOR
+from tests.engine.foreign import BENIGN, foreign
 from tests.orchestrator.conftest import PIN
 from tests.orchestrator.control.filled import fill_grants, fill_store
 from tests.orchestrator.plane import Plane, log_in
@@ -236,3 +239,28 @@ def test_a_task_whose_call_was_refused_a_host_has_its_button(store: Store) -> No
     store.jobs.finish("j1", taken.attempt, "done", result, now)
     room = render_panels(store, Place("ask"))["runs"]
     assert room.count("Allow localhost:9 (PIN)") == 1
+
+
+def test_a_third_party_server_is_let_connect_to_a_host_on_its_page(
+    settings: Settings, store: Store, plane: Plane
+) -> None:
+    shelf = Bundles(settings.home, store.servers)
+    bundle = foreign(BENIGN)
+    entry = build_entry(bundle, time.time(), "active", AUTHOR)
+    shelf.publish_bundle(bundle, entry, (), None)
+    fill_store(store)
+    for name, offered in (("foreign", True), ("dns", False)):
+        about = render_panels(store, Place("servers", name), settings)["about"]
+        assert (f'data-post="/servers/{name}/hosts"' in about) is offered
+    wrong = plane.ask("POST", "/servers/foreign/hosts", json={"host": "a b", "pin": PIN})
+    assert "host" in wrong.json()["problems"]
+    ours = plane.ask("POST", "/servers/dns/hosts", json={"host": "x.example", "pin": PIN})
+    assert "declares by itself" in ours.json()["error"]
+    unsigned = plane.ask("POST", "/servers/foreign/hosts", json={"host": "x.example"})
+    assert unsigned.status_code == 403
+    told = plane.ask("POST", "/servers/foreign/hosts", json={"host": "x.example", "pin": PIN})
+    assert told.json()["told"] == "foreign may connect to x.example:443."
+    consents = open_grants(SignedPolicy(store, build_authority(settings)))
+    assert "network:x.example:443" in consents.find_permissions("foreign")
+    about = render_panels(store, Place("servers", "foreign"), settings)["about"]
+    assert "network:x.example:443" in about

@@ -54,10 +54,13 @@ def test_what_waits_appears_by_itself_and_is_approved_once_with_the_pin(
 ) -> None:
     card = page.get_by_role("article", name="dns.create_zone")
     expect(card).to_contain_text(waiting.wire.url)
+    card.get_by_role("button", name="Approve").click()
+    expect(page.locator("#told")).to_contain_text("Type your PIN")
     page.get_by_label("PIN").fill("wrong!")
     card.get_by_role("button", name="Approve").click()
     expect(card).to_contain_text("not the PIN")
     expect(page.get_by_label("PIN")).to_have_value("")
+    expect(page.locator("#told")).to_have_text("")
     assert store.approvals.get(waiting.id).state == "pending"
     page.get_by_label("PIN").fill(PIN)
     card.get_by_role("button", name="Approve").click()
@@ -287,6 +290,48 @@ def test_a_result_of_a_server_on_probation_can_be_marked_wrong(
     expect(uses).to_contain_text("marked wrong")
     expect(page.locator("#definition")).to_have_attribute("open", "")
     assert store.calls.get("c1").disputed
+
+
+def add_call(store: Store, identity: str) -> None:
+    now = time.time()
+    store.calls.record(Invocation(identity, "dns", 1, "list_zones", "read", now), now)
+
+
+@pytest.mark.parametrize("room", ["calls", "audit"])
+def test_rows_stay_where_they_are_under_a_pointer_and_new_ones_come_once_it_is_gone(
+    page: Page, store: Store, room: str
+) -> None:
+    store.servers.publish(entry("dns"), REPORTS, now=time.time())
+    for number in range(5):
+        add_call(store, f"call-{number}")
+    enter(page, f"/rooms/{room}")
+    rows = page.locator(f"#{room} tbody tr")
+    expect(rows.first).to_be_visible()
+    rows.nth(2).hover()
+    for number in range(5, 8):
+        add_call(store, f"call-{number}")
+    expect(page.locator("#link")).to_have_text("paused while you read")
+    expect(rows.first.locator("a")).to_have_attribute("href", "/rooms/calls/call-4")
+    assert rows.nth(2).locator("a").get_attribute("href") == "/rooms/calls/call-2"
+    page.get_by_label("PIN").hover()
+    expect(page.locator("#link")).to_have_text("live")
+    expect(rows.first.locator("a")).to_have_attribute("href", "/rooms/calls/call-7")
+
+
+def test_a_text_that_is_selected_to_be_copied_stays_selected_until_it_is_let_go(
+    page: Page, store: Store
+) -> None:
+    store.servers.publish(entry("dns"), REPORTS, now=time.time())
+    add_call(store, "call-1")
+    enter(page, "/rooms/calls")
+    expect(page.locator("#calls tbody a")).to_be_visible()
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#calls tbody a'))")
+    page.get_by_label("PIN").hover()
+    add_call(store, "call-2")
+    expect(page.locator("#link")).to_have_text("paused while you read")
+    assert page.evaluate("String(getSelection())") == "call-1"
+    page.evaluate("getSelection().removeAllRanges()")
+    expect(page.locator("#calls tbody tr")).to_have_count(2)
 
 
 def test_forms_say_what_is_wrong_keep_what_is_typed_and_forget_a_secret(

@@ -19,7 +19,12 @@ from orchestrator.tasks.run.questions import (
     encode_question,
     name_lists,
 )
+from orchestrator.tasks.suggestions import describe_resting
 from orchestrator.views.task_results import render_task_result
+from registry.servers.quarantine import explain_archive
+from registry.store import Store
+from sandbox.bundle.launch import AUTHOR
+from tests.registry.samples import entry, tool
 
 MANY = {f"argument_{n}": {"type": "integer", "description": "d" * 300} for n in range(200)}
 SCHEMA = {"type": "object", "properties": MANY, "required": ["argument_199"]}
@@ -78,6 +83,32 @@ def test_what_a_server_that_was_just_made_does_not_do_is_not_offered_to_be_made_
     assert asked.startswith("greenhouse was made for this, but no tool of it plainly does it.\n")
     assert "No registered tool fits" not in asked
     assert "in the words of its tools, or answer none to have another server made" in asked
+
+
+def test_what_an_archived_server_does_is_said_where_an_api_is_asked_for(store: Store) -> None:
+    berths = tool("list_berths", description="List the berths of the harbour.")
+    source = "http://h.example/openapi.json"
+    made = entry("harbour", 1, berths, created_by="compiler", source=source)
+    store.servers.publish(made, now=1.0)
+    assert describe_resting(store, "list the berths of the harbour") == ()
+    store.servers.archive("harbour", 2.0, "me")
+    resting = describe_resting(store, "list the berths of the harbour")
+    asked = build_source("s1", 0, "list the berths of the harbour", (), resting)
+    back = f"`toolwright forge {source} --name harbour` brings it back."
+    assert asked.text.splitlines()[1] == f"harbour.list_berths fits and is archived: {back}"
+
+
+@pytest.mark.parametrize(
+    ("author", "source", "back"),
+    [
+        (AUTHOR, "npm:notes@1", "`toolwright add harbour -- COMMAND` brings it back"),
+        ("client", "a task", "whoever forges it again brings it back"),
+    ],
+)
+def test_a_server_that_no_description_makes_names_its_own_way_back(
+    author: str, source: str, back: str
+) -> None:
+    assert explain_archive(entry("harbour", created_by=author, source=source)) == back
 
 
 def test_where_services_may_be_meant_none_of_the_tools_comes_first() -> None:

@@ -314,6 +314,20 @@ def test_a_server_out_of_use_is_not_found_until_it_is_back(store: Store, state: 
     assert store.search.find_tools("order a pet")[0].tool == "place_order"
 
 
+@pytest.mark.parametrize("state", ["quarantined", "archived"])
+def test_what_would_fit_if_its_server_were_in_use_is_found_apart_and_nothing_less_fitting(
+    store: Store, state: Any
+) -> None:
+    store.servers.publish(PETS, now=1.0)
+    assert store.search.find_resting("order a pet") == ()
+    store.servers.set_state("pets", state, 2.0, by="me")
+    (found,) = store.search.find_resting("order a pet")
+    assert (found.entry, found.tool, found.state) == ("pets", "place_order", state)
+    assert store.search.find_resting("water the tulips in the greenhouse") == ()
+    store.servers.set_state("pets", "active", 3.0, by="me")
+    assert store.search.find_resting("order a pet") == ()
+
+
 def test_many_tools_of_one_name_and_text_leave_places_to_others(store: Store) -> None:
     berths = tool("list_berths", "List the free berths of a harbour.")
     for name in ("anna", "bert", "carl", "dora", "emil", "fred"):

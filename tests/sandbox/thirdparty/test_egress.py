@@ -179,7 +179,7 @@ def test_an_undeclared_host_or_port_is_refused_and_told(wanted: str) -> None:
             assert b" 403 " in line
             # Clients of a proxy show no more of a refused CONNECT than this line.
             assert f"Toolwright allows no connection to {wanted}.".encode() in line
-            assert f"toolwright add notes --allow {wanted} -- COMMAND".encode() in line
+            assert f"`toolwright grant notes network:{wanted}`".encode() in line
             assert (await way.last()).refusal == "refused"
 
     run(work)

@@ -487,7 +487,7 @@ def test_our_own_environment_is_not_the_servers() -> None:
     run(work)
 
 
-ADDED = "To allow it: toolwright add foreign --allow api.example:443 -- COMMAND"
+ADDED = "To allow it: `toolwright grant foreign network:api.example:443`"
 BLOCKED = f"Toolwright allows no connection to api.example:443. {ADDED}"
 
 
@@ -531,5 +531,5 @@ def test_a_call_that_succeeds_says_nothing_of_refused_connections() -> None:
 )
 def test_a_server_without_a_network_is_told_how_it_gets_one(said: str, host: str) -> None:
     outcome = asyncio.run(fail(said, None))
-    assert f"toolwright add foreign --allow {host} -- COMMAND" in outcome.text
+    assert f"`toolwright grant foreign network:{host}`" in outcome.text
     assert "toolwright add" not in asyncio.run(fail(said, deque())).text

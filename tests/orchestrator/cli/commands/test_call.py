@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -19,7 +21,7 @@ from tests.registry.samples import BLANK
     ],
 )
 def test_a_call_is_recorded_as_made_where_a_person_made_it(
-    words: tuple[str, ...], reason: str, session: str
+    words: tuple[str, ...], reason: str, session: str, tmp_path: Path
 ) -> None:
     made: list[Call] = []
 
@@ -27,12 +29,15 @@ def test_a_call_is_recorded_as_made_where_a_person_made_it(
         made.append(call)
         return RefusedCall(call, "a test"), []
 
-    CliRunner().invoke(call_command, ["lifts.close", "{}", *words], obj=make_call)
+    own = {"TOOLWRIGHT_HOME": str(tmp_path / "none")}
+    CliRunner().invoke(call_command, ["lifts.close", "{}", *words], obj=make_call, env=own)
     assert [(call.reason, call.session) for call in made] == [(reason, session)]
     assert "--from-page" not in CliRunner().invoke(call_command, ["--help"]).output
 
 
-def test_a_call_that_an_api_answers_otherwise_now_says_what_becomes_of_it() -> None:
+def test_a_call_that_an_api_answers_otherwise_now_says_what_becomes_of_it(
+    tmp_path: Path,
+) -> None:
     failure = Failure("http", "HTTP 404 Not Found", 404)
     standing = BLANK
     why = "drift: the API answers 404 where its description has an operation; job r1 mends it"
@@ -42,6 +47,7 @@ def test_a_call_that_an_api_answers_otherwise_now_says_what_becomes_of_it() -> N
             call, "c1", Outcome("list", {}, failure), standing, cause=why, is_drift=True
         ), []
 
-    told = CliRunner().invoke(call_command, ["lifts.list", "{}"], obj=make_call)
+    own = {"TOOLWRIGHT_HOME": str(tmp_path / "none")}
+    told = CliRunner().invoke(call_command, ["lifts.list", "{}"], obj=make_call, env=own)
     assert told.exit_code == 1
     assert f"(Why: {why})" in " ".join(told.stderr.split())

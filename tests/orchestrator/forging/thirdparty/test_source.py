@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.errors import OrchestratorError
 from orchestrator.forging.thirdparty.source import (
+    ImageSource,
     NpmSource,
     PypiSource,
     ScriptSource,
@@ -36,6 +37,11 @@ from tests.engine.foreign import BENIGN, foreign
         ("uv tool run server", PypiSource(("server",), "server")),
         ("python -m a_server -r x", PypiSource(("a-server",), "", "a_server", ("-r", "x"))),
         ("python3.12 -m pack.cli", PypiSource(("pack",), "", "pack.cli")),
+        ("docker run -i --rm -e KEY ghcr.io/some/server:1", ImageSource("ghcr.io/some/server:1")),
+        (
+            "docker run --env=KEY --name x -it server stdio -v",
+            ImageSource("server", ("stdio", "-v")),
+        ),
     ],
 )
 def test_a_known_command_is_understood(line: str, source: object) -> None:
@@ -66,13 +72,24 @@ def test_python_takes_packages_and_files(tmp_path: Path) -> None:
         "python -c code",
         "python missing.py",
         "node server.js",
-        "docker run -i image",
+        "docker",
+        "docker run -i --rm",
+        "docker run -v /:/host image",
+        "docker run --privileged image",
+        "docker run --network=host image",
+        "docker exec -i container server",
         "bash -c x",
     ],
 )
 def test_what_cannot_be_fetched_ahead_is_refused_with_what_can(line: str) -> None:
     with pytest.raises(OrchestratorError, match="--image"):
         parse_command(line.split())
+
+
+def test_a_variable_s_value_in_a_command_is_not_kept_with_the_server() -> None:
+    with pytest.raises(OrchestratorError, match="value of KEY in its command") as refused:
+        parse_command(["docker", "run", "-e", "KEY=hunter2", "image"])
+    assert "hunter2" not in str(refused.value)
 
 
 def test_an_approved_call_is_that_tool_with_those_arguments_of_that_version() -> None:
