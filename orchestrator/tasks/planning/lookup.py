@@ -44,6 +44,7 @@ _IDENTIFYING = frozenset("id uuid guid number no code key ref reference slug ser
 _VERBS = w.READING_VERBS | w.WRITING_VERBS | w.MAKING | frozenset(" ".join(VERBS.values()).split())
 _SAYING_LITTLE = frozenset("all by id the a an of one detail details info".split())
 _NAMING: frozenset[ValueKind] = frozenset({"name", "quoted"})
+_NO_NAMING: frozenset[ValueKind] = frozenset({"currency", "letter", "range", "vague"})
 _ALSO_NAMING: frozenset[ValueKind] = _NAMING | {"domain", "email"}
 _HEADS = frozenset(
     "agreement archive award benefit board book budget calendar card chart club code committee "
@@ -225,7 +226,7 @@ def find_said_name(
     for name, evidence in reading.evidence.items():
         if name != parameter and evidence:
             rest = rest.replace(evidence, " " * len(evidence))
-    values = [value for value in scan_values(rest) if value.kind not in ("currency", "vague")]
+    values = [value for value in scan_values(rest) if value.kind not in _NO_NAMING]
     if (read := _find_value(reading.arguments, parameter)) is not None:
         return _take_read_name(read, values, reading, parameter)
     known = list_identifiers(target, server, title) | named

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from orchestrator.tasks.reading.assignment import Assignment
@@ -21,7 +23,7 @@ from orchestrator.tasks.reading.parameters import ToolParameter
 from orchestrator.tasks.reading.units import UNITS, Unit
 from orchestrator.tasks.reading.values import Value
 from orchestrator.tasks.routing import words as w
-from registry.search.words import STOP_WORDS, split_words
+from registry.search.words import STOP_WORDS, split_words, stem_word
 
 _FROM = frozenset("from source origin start since after begin base beginning".split())
 _TO = frozenset("to target destination end until till before quote recipient into".split())
@@ -48,6 +50,63 @@ def read_coordinates(state: Assignment) -> None:
         ((at, value),) = pairs
         state.assign(latitude[0], value.value[0], value.text, [at])
         state.assign(longitude[0], value.value[1], value.text, [at])
+
+
+def read_moments(state: Assignment) -> None:
+    """A day with a time of day for the one moment that is wanted: `move it to tomorrow at 3pm`. In
+    which time zone the API means it, no name says.
+    """
+    open_ones = state.list_open()
+    if any(p.kind == "time" and "string" in p.types for p in open_ones):
+        return
+    joined = [
+        (first, second)
+        for (first, a), (second, b) in pairwise(state.list_free())
+        if {a.kind, b.kind} == {"date", "time"} and _JOINED.fullmatch(state.lower, a.end, b.start)
+    ]
+    wanted = _prefer_beginning([p for p in open_ones if p.kind == "datetime"])
+    if len(joined) != 1 or len(wanted) != 1 or state.zone is None:
+        return
+    (places,) = joined
+    said = {state.values[at].kind: state.values[at] for at in places}
+    moment = datetime.fromisoformat(f"{said['date'].value}T{said['time'].value}")
+    start, end = state.values[places[0]].start, state.values[places[1]].end
+    (parameter,) = wanted
+    state.assign(
+        parameter, moment.replace(tzinfo=state.zone).isoformat(), state.task[start:end], places
+    )
+    state.doubtful.append(parameter.name)
+
+
+def _prefer_beginning(moments: list[ToolParameter]) -> list[ToolParameter]:
+    """Of several moments the only one that is required, or that with which something begins."""
+    required = [p for p in moments if p.required] or moments
+    return [p for p in required if _FROM & {*p.words}] if len(required) > 1 else required
+
+
+def read_periods(state: Assignment) -> None:
+    """`this week` for the two days between which something is looked for. Whether the last day
+    counts, and with which a week begins, nothing says.
+    """
+    periods = [(at, v) for at, v in state.list_free() if v.kind == "period"]
+    ends = [p for p in state.list_open() if p.kind in ("date", "datetime") and not p.required]
+    last = [p for p in ends if _TO & {*p.words}]
+    # `start_before` is an end.
+    first = [p for p in ends if _FROM & {*p.words} and p not in last]
+    if not len(periods) == len(first) == len(last) == 1:
+        return
+    ((at, value),) = periods
+    for parameter, day, hour in zip((*first, *last), value.value, _HOURS, strict=True):
+        if parameter.kind == "date":
+            state.assign(parameter, day, value.text, [at])
+        elif state.zone is not None:
+            moment = datetime.fromisoformat(f"{day}T{hour}").replace(tzinfo=state.zone)
+            state.assign(parameter, moment.isoformat(), value.text, [at])
+        state.doubtful.append(parameter.name)
+
+
+_HOURS = ("00:00:00", "23:59:59")
+_JOINED = re.compile(r"\s*,?\s*(?:(?:at|by|from|on|@)\s+(?:the\s+)?)?")
 
 
 def read_directions(state: Assignment) -> None:
@@ -148,6 +207,10 @@ def read_choices(state: Assignment) -> None:
         if not parameter.enum or parameter.items is not None:
             continue
         found = find_choice(said, parameter)
+        if found is not None and _names_things(state, parameter, found[1]):
+            if not parameter.required:
+                continue
+            state.doubtful.append(parameter.name)
         if found is not None:
             chosen[parameter.pointer] = found
         elif not (parameter.is_choosing or parameter.required):
@@ -178,9 +241,23 @@ def read_choices(state: Assignment) -> None:
                 state.unread.append(evidence)
 
 
+def _names_things(state: Assignment, parameter: ToolParameter, evidence: str) -> bool:
+    """Whether a word of an enumeration is but the task's word for what the tool is about: `list the
+    vans` asks `list_vans` for all of them, and `list the vans of kind van` for some. In `the daily
+    report` another word says what it is about.
+    """
+    things = {stem_word(word) for word in state.things}
+    said = [stem_word(word) for word in split_words(state.task)]
+    own = [stem_word(word) for word in split_words(evidence)]
+    if not {*own} <= things or any(said.count(word) != 1 for word in own):
+        return False
+    following = said[said.index(own[-1]) + 1 :][:1]
+    return not {*following} & things and not is_beside_name(state, parameter, evidence)
+
+
 def _find_texts(state: Assignment, evidence: str) -> list[int]:
     said = evidence.lower().strip("\"'`")
-    return [at for at, v in state.list_free() if str(v.value).lower() == said]
+    return [at for at, v in state.list_free() if said in (str(v.value).lower(), v.text.lower())]
 
 
 def read_truths(state: Assignment) -> None:

@@ -116,8 +116,8 @@ def counts_several(parameter: ToolParameter, said: str) -> bool:
 
 def read_titled(state: Assignment) -> None:
     """`titled "Broken sink"`, `called Broken sink`: the title, up to where the clause ends. Without
-    quotation marks only what a call needs is read so, or what is made is called (`create a pet
-    called Rex`), and it may have ended elsewhere.
+    quotation marks only what a call needs is read so, what a list is narrowed by, or what is made
+    is called (`create a pet called Rex`), and it may have ended elsewhere.
     """
     wanted = _list_titles(state)
     found = [*_TITLED.finditer(state.task)]
@@ -134,7 +134,9 @@ def read_titled(state: Assignment) -> None:
             return
     plain = _TITLE.match(state.task, said.end())
     is_made = any(made.end() == said.end() for made in _MADE.finditer(state.task))
-    if plain is not None and (parameter.required or is_made):
+    # What a list is narrowed by: `patients called Berg`.
+    is_filter = len(parameter.pointer) == 1
+    if plain is not None and (parameter.required or is_made or is_filter):
         covered = state.list_covered(*plain.span("title"))
         evidence = state.task[said.start() : plain.end()]
         state.assign(parameter, plain["title"], evidence, covered)
@@ -173,6 +175,30 @@ _TITLE = re.compile(
     r"(?P<title>[^\W_][^;\n\"]{0,200}?)"
     r"(?=\s*(?:\Z|[,:.!?](?:\s|\Z)|[;\n\"])|\s+(?:for|with|and|in|on|to|at|by|from|due|assigned|as)\b)",
     re.IGNORECASE,
+)
+
+
+def read_phones(state: Assignment) -> None:
+    """`phone 0171 555 20`: the digits behind the name of what takes a telephone number."""
+    for parameter in state.list_open():
+        if not _PHONES & {*parameter.words} or "string" not in parameter.types or parameter.enum:
+            continue
+        found = [
+            match
+            for label, _ in list_labels(parameter)
+            for mention in state.find_mentions(label)
+            if (match := _PHONE.match(state.task, mention.end()))
+        ]
+        if len(found) == 1:
+            span = found[0].span("phone")
+            covered = state.list_covered(*span)
+            state.assign(parameter, found[0]["phone"], found[0]["phone"], covered)
+
+
+_PHONES = frozenset("phone telephone tel mobile cell cellphone fax".split())
+_PHONE = re.compile(
+    r"(?:\s*(?:=|:)\s*|\s+)(?:(?:number|is|no\.?)\s+){0,2}"
+    r"(?P<phone>\+?\(?\d[\d ()./-]{3,24}\d)(?![\w-])"
 )
 
 
@@ -272,7 +298,7 @@ def read_set(state: Assignment) -> None:
         for p in state.list_open()
         if not (p.items or p.is_choosing)
         for label, _ in list_labels(p)
-        if re.fullmatch(rf"{label}(?:\s+(?:date|field|value))?", said["field"], re.IGNORECASE)
+        if re.fullmatch(rf"{_OWNER}{label}(?:\s+{_FIELD})?", said["field"], re.IGNORECASE)
     ]
     if len(named) != 1:
         return
@@ -289,9 +315,11 @@ def read_set(state: Assignment) -> None:
 
 
 _PLAIN = frozenset({"", "name", "text", "place", "person"})
+_OWNER = r"(?:[^\n]{1,40}['\u2019]s?\s+)?"
+_FIELD = r"(?:date|field|number|value)"
 _SET = re.compile(
     r"(?:[^\n]{0,60}?[,;:.!])?\s*(?:please\s+)?(?:set|change|update|edit|modify|switch)\s+(?:(?:the|its|their)\s+)?"
-    r"(?P<field>[^\W\d_][\w -]{0,40}?)(?:\s+(?:of|for|on|in)\s+[^\n]{1,200}?)?"
+    r"(?P<field>[^\W\d_][\w '\u2019-]{0,80}?)(?:\s+(?:of|for|on|in)\s+[^\n]{1,200}?)?"
     r"\s+(?:to|into|as)\s+"
     r"(?P<value>\S(?:[^\n]{0,2000}?\S)?)\s*[.!]?\s*",
     re.IGNORECASE,

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from forge.addresses import find_locations
@@ -38,7 +38,7 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
         words,
         tool.input_schema,
         given=known,
-        now=datetime.now().astimezone(),
+        now=datetime.now().replace(tzinfo=LocalZone()),
         about=f"{about} {tool.name} {tool.description[:500]}",
         tool=tool.name,
     )
@@ -52,6 +52,23 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
     else:
         reading = _note_superlative(words, tool, reading)
     return _note_negations(task, _note_owner(words, tool, reading))
+
+
+class LocalZone(tzinfo):
+    """This machine's time zone, with the offset that each day has: `10 June at 9:00` is in summer
+    time also where it is said in winter.
+    """
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        if moment is None:
+            return None
+        return moment.replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, moment: datetime | None) -> None:
+        return None
+
+    def tzname(self, moment: datetime | None) -> str:
+        return "local"
 
 
 def _note_superlative(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
