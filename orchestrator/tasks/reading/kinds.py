@@ -121,7 +121,7 @@ def read_directions(state: Assignment) -> None:
                 (at, value, fitted)
                 for at, value in state.list_free()
                 if said.search(state.task[max(0, value.start - 30) : value.start])
-                and (fitted := fit_value(value, parameter, is_named=False)) is not NOTHING
+                and (fitted := _fit_directed(state, value, parameter)) is not NOTHING
                 and (is_confident(value, parameter) or said is not _IN_SAID)
             ]
             if len(found) == 1:
@@ -129,6 +129,41 @@ def read_directions(state: Assignment) -> None:
                 before = state.lower[: value.start].rstrip()
                 start = len(before) - len("between") if before.endswith("between") else value.start
                 state.assign(parameter, fitted, state.task[start : value.end], [at])
+                if value.kind in ("date", "datetime"):
+                    _doubt_event(state, parameter, names, value)
+                if value.kind == "date" and parameter.kind == "datetime":
+                    state.doubtful.append(parameter.name)
+
+
+def _fit_directed(state: Assignment, value: Value, parameter: ToolParameter) -> Any:
+    """A value behind a direction; of a day that is to be a moment its beginning, or its end where
+    the day still counts: `until 5 March`.
+    """
+    if (value.kind, parameter.kind) != ("date", "datetime") or state.zone is None:
+        return fit_value(value, parameter, is_named=False)
+    counts = re.search(r"\b(?:to|until|till|through|and)\s+\Z", state.lower[: value.start])
+    hour = _HOURS[1 if counts is not None and _TO & {*parameter.words} else 0]
+    return datetime.fromisoformat(f"{value.value}T{hour}").replace(tzinfo=state.zone).isoformat()
+
+
+def _doubt_event(
+    state: Assignment, parameter: ToolParameter, names: Set[str], value: Value
+) -> None:
+    """`closed after 1 March` may be meant for another field than `opened_after`, and of two fields
+    of days only one is meant.
+    """
+    told = _EVENT.search(state.lower[: value.start])
+    own = {stem_word(word) for word in (*parameter.words, *split_words(parameter.description))}
+    rivals = [p for p in state.list_open() if p.kind == parameter.kind and names & {*p.words}]
+    if rivals or (told is not None and stem_word(told[1]) not in own):
+        state.doubtful.append(parameter.name)
+
+
+_EVENT = re.compile(
+    r"\b([a-z]{2,20}ed|born|bought|built|due|made|paid|sent|sold|taken|written)\s+"
+    r"(?:(?:on|or|after|before|between|from|since|starting|until|till|to)\s+){1,3}"
+    r"(?:[^\s]+\s+){0,4}(?:and\s+)?\Z"
+)
 
 
 def _is_wanted_elsewhere(parameter: ToolParameter, state: Assignment) -> bool:
@@ -207,6 +242,8 @@ def read_choices(state: Assignment) -> None:
         if not parameter.enum or parameter.items is not None:
             continue
         found = find_choice(said, parameter)
+        if found is not None and _is_event(state, *found):
+            continue
         if found is not None and _names_things(state, parameter, found[1]):
             if not parameter.required:
                 continue
@@ -253,6 +290,17 @@ def _names_things(state: Assignment, parameter: ToolParameter, evidence: str) ->
         return False
     following = said[said.index(own[-1]) + 1 :][:1]
     return not {*following} & things and not is_beside_name(state, parameter, evidence)
+
+
+def _is_event(state: Assignment, value: Any, evidence: str) -> bool:
+    """Whether a word says what happened, and no state: `opened after 1 March` is not `open`."""
+    if split_words(str(value)) == split_words(evidence) or not evidence.endswith("ed"):
+        return False
+    pattern = rf"\b{re.escape(evidence)}\s+(?:{_WHEN})\b"
+    return re.search(pattern, state.task, re.IGNORECASE) is not None
+
+
+_WHEN = "after|before|between|by|from|in|last|next|on|since|this|to|today|until|with|yesterday"
 
 
 def _find_texts(state: Assignment, evidence: str) -> list[int]:

@@ -278,7 +278,9 @@ def _asks_with_verb(said: Sentence, start: int) -> bool:
         return second in w.AUXILIARIES
     if first == "who":
         owns = second.endswith("s") and second not in ("cares", "knows", "dares")
-        return second in w.AUXILIARIES or said.is_question or owns
+        # `who opened ticket 12` is about just that one.
+        exact = _is_exact(said.words[2:])
+        return second in w.AUXILIARIES or said.is_question or owns or exact
     if first == "what" and second not in w.AUXILIARIES and not said.is_question:
         return any(word in w.AUXILIARIES for word in said.words[start : start + 5])
     if first == "how" or first == "which":
@@ -593,8 +595,16 @@ def _classify_statement(said: Sentence) -> TaskIntent:
         return TaskIntent("remark", "negation")
     if _asks_for_list(said):
         return TaskIntent("command", "listing", False, "read")
-    polite = said.words[-1] in _PLEASE
-    return TaskIntent("command", "terse", False, "read" if polite else None)
+    reads = said.words[-1] in _PLEASE or _begins_with_things(said)
+    return TaskIntent("command", "terse", False, "read" if reads else None)
+
+
+def _begins_with_things(said: Sentence) -> bool:
+    """Whether words without a verb begin with things in the plural: who wants some to be made says
+    so, and `tickets assigned to Bob` are those that there are.
+    """
+    words = said.drop(1).words if said.get_word(0) in ("the", "all", "our", "my") else said.words
+    return any(_ends_in_plural((word,)) and word not in w.WRITING_VERBS for word in words[:2])
 
 
 def _asks_for_list(said: Sentence) -> bool:

@@ -55,7 +55,7 @@ _ASKED = (
     (r"how\s+wide", "width"),
     (r"how\s+heavy", "weight"),
     (r"how\s+(?:warm|hot|cold)", "celsius fahrenheit temperature degrees"),
-    (r"when", "date time due day start end"),
+    (r"when", "date time due day start end at on"),
     (r"who", "name owner author customer artist"),
 )
 """What a question asks for, and fields that have that of a thing."""
@@ -81,11 +81,13 @@ def name_words(
     known = list_identifiers(tool, server, title)
     rest = strip_values(task, reading, known)
     said = list_said(_strip_asked(rest, known, is_one=bool(reading.evidence)))
+    sets = _sets_value(said, tool, reading)
+    silent = NEUTRAL | _SETTING if sets else NEUTRAL
     unnamed = tuple(
-        dict.fromkeys(word for word in said if word not in NEUTRAL and stem_word(word) not in known)
+        dict.fromkeys(word for word in said if word not in silent and stem_word(word) not in known)
     )
     stems = {stem_word(word) for word in [*said, *_list_kinds(task, reading)]}
-    verbs = w.READING_VERBS | _SEEKING
+    verbs = w.READING_VERBS | _SEEKING | (_CHANGING if sets else frozenset())
     wanted = [stem_word(word) for word in split_words(tool.name) if word not in verbs]
     told = all(each in stems for each in wanted) or (
         _has_code(reading) and _says_verb(task, _find_own_verb(tool))
@@ -93,6 +95,21 @@ def name_words(
     whole = not unnamed and bool(wanted) and told
     many = any(stem_word(word) in wanted and word != to_singular(word) for word in said)
     return Naming(unnamed, whole, whole and many)
+
+
+def _sets_value(said: Iterable[str], tool: ToolDefinition, reading: Reading) -> bool:
+    """Whether a task orders a change by any verb for it, and says what becomes of which thing:
+    `mark job 3 as done` for `update_job`.
+    """
+    return (
+        tool.access != "read"
+        and bool(_CHANGING & {*split_words(tool.name)} and _SETTING & {*said} - {"as"})
+        and len(reading.evidence) > 1
+    )
+
+
+_CHANGING = frozenset(VERBS["update"].split())
+_SETTING = _CHANGING | frozenset("mark make put turn switch adjust correct as".split())
 
 
 def _has_code(reading: Reading) -> bool:
@@ -150,6 +167,8 @@ def list_identifiers(tool: ToolDefinition, server: str, title: str) -> frozenset
             if count >= MAX_NAMES:
                 break
             words += split_words(name[:100])
+    # Who is an assignee is assigned something.
+    words += [word[:-2] for word in words if len(word) > 5 and word.endswith("ee")]
     return frozenset(stem_word(word) for word in words)
 
 

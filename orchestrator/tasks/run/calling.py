@@ -17,7 +17,11 @@ from orchestrator.calls import Call, Done, Pending, Reply
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.approved_writes import derive_approval_id
 from orchestrator.results.references import merge_sources
-from orchestrator.tasks.planning.pages import describe_page, describe_unapplied
+from orchestrator.tasks.planning.pages import (
+    describe_count,
+    describe_page,
+    describe_unapplied,
+)
 from orchestrator.tasks.planning.ranking import describe_ranking
 from orchestrator.tasks.results import add_escalation, build_call_result
 from orchestrator.tasks.run.context import RunContext
@@ -32,7 +36,7 @@ from orchestrator.tasks.run.state import (
     get_server,
 )
 from orchestrator.tasks.run.taking import parse_sources
-from orchestrator.tasks.run.task_words import plain_words
+from orchestrator.tasks.run.task_words import asks_for_count, plain_words
 from registry.errors import RowNotFound
 from registry.models import Invocation
 from sandbox.session.interface import Failure
@@ -123,7 +127,9 @@ class Calling:
         words = plain_words(step["task"], tool, call.server)
         unapplied = describe_unapplied(words, tool, step.get("evidence") or {})
         ranked = describe_ranking(words, tool, call.arguments, answer)
-        return " ".join(filter(None, (ranked, page, unapplied)))
+        asks = asks_for_count(step["task"]) and not unapplied
+        count = describe_count(tool, call.arguments, answer) if asks else ""
+        return " ".join(filter(None, (count, ranked, page, unapplied)))
 
     async def _call_once(
         self, call: Call, identity: str, limit: asyncio.Semaphore

@@ -84,8 +84,9 @@ def decide_step(
     writing = {_get_key(each) for each in routed.found if each.access != "read"}
     reads = intent.kind == "command" and intent.access == "read"
     ruled_out = writing if reads or intent.reason in _ASKING else set()
-    many = {key for key, each in names.items() if each.is_many}
-    found = prefer_fitting(found, readings, many, _list_ranking(parts, words, found))
+    found = prefer_fitting(found, readings, names, _list_ranking(parts, words, found))
+    if _orders_write(intent):
+        found = prefer_ordered(found, readings, names)
     route = replace(routed.route, matches=tuple(each.match for each in found))
     first = found[0] if found else None
     reading, candidate, said = Reading(), None, words
@@ -100,6 +101,9 @@ def decide_step(
         said = write_plainly(words, list_identifiers(tool, first.entry.name, first.entry.title))
         ranking = find_ranking(said, tool)
         said = ranking.words if ranking is not None else said
+        if naming.is_whole:
+            # What has no word for a part of the task is no rival of what has one for all of it.
+            ruled_out |= {key for key, each in names.items() if each.unnamed}
         route = _judge_first(parts, said, route, matches[0], first, tool, readings, ruled_out)
     decision = decide(
         route, candidate, reading, intent, parts.bands, margin=route.margin, same_api=same_api
@@ -167,13 +171,14 @@ _ASKING: frozenset[IntentReason] = frozenset({"question", "deictic", "opinion"})
 def prefer_fitting(
     found: Sequence[Suggestion],
     readings: Mapping[ToolKey, Reading],
-    named: Set[ToolKey] = frozenset(),
+    names: Mapping[ToolKey, Naming] = {},
     ranking: Set[ToolKey] = frozenset(),
 ) -> list[Suggestion]:
     """The candidates, led by the one of the first's server that takes what the task says, where the
-    first has no place for it and just one other has; or by the one that the task names whole
-    and of several (`named`) and that needs nothing, where it says nothing of what the first needs.
-    Also a list takes it whose rows a superlative of the task ranks (`ranking`).
+    first has no place for it and just one other has, or one of them that the task names whole; or
+    by the one that the task names whole and of several and that needs nothing, where it says
+    nothing of what the first needs. Also a list takes it whose rows a superlative of the task
+    ranks (`ranking`).
     """
     if not found:
         return []
@@ -188,8 +193,39 @@ def prefer_fitting(
         and (reading := readings.get(_get_key(each))) is not None
         and is_whole(reading)
         and each.entry.name == found[0].entry.name
-        and (_get_key(each) in named if unsaid else reading.evidence or _get_key(each) in ranking)
+        and (
+            names.get(_get_key(each), Naming()).is_many
+            if unsaid
+            else reading.evidence or _get_key(each) in ranking
+        )
     ]
+    if len(fitting) > 1:
+        fitting = [each for each in fitting if names.get(_get_key(each), Naming()).is_whole]
+    return _put_first(fitting, found)
+
+
+def prefer_ordered(
+    found: Sequence[Suggestion],
+    readings: Mapping[ToolKey, Reading],
+    names: Mapping[ToolKey, Naming],
+) -> list[Suggestion]:
+    """The candidates of an order to write, led by the only one of the first's server that takes all
+    that the task says and that it names whole.
+    """
+    fitting = [
+        each
+        for each in found
+        if each.access != "read"
+        and each.entry.name == found[0].entry.name
+        and is_whole(readings[_get_key(each)])
+        and readings[_get_key(each)].evidence
+        and names[_get_key(each)].is_whole
+    ]
+    return _put_first(fitting, found)
+
+
+def _put_first(fitting: Sequence[Suggestion], found: Sequence[Suggestion]) -> list[Suggestion]:
+    """The candidates, led by the one that fits where it is just one."""
     if len(fitting) != 1:
         return list(found)
     return [*fitting, *(each for each in found if each is not fitting[0])]

@@ -11,13 +11,14 @@ from typing import Any
 
 from forge.addresses import find_locations
 from orchestrator.tasks.model import Reading
-from orchestrator.tasks.planning.pages import find_most, takes_pages
+from orchestrator.tasks.planning.pages import find_most
 from orchestrator.tasks.planning.ranking import MAX_ROWS, find_ranking, find_superlative
 from orchestrator.tasks.reading.foreign import write_plainly
 from orchestrator.tasks.reading.parameters import list_parameters
 from orchestrator.tasks.reading.read import read_arguments
 from orchestrator.tasks.routing.intent import is_english
 from orchestrator.tasks.routing.naming import NEUTRAL, list_identifiers, list_said
+from orchestrator.tasks.routing.words import WRITING_VERBS
 from registry.search.words import STOP_WORDS, VERBS, WEAK_WORDS, split_words, stem_word
 from sandbox.bundle.model import ToolDefinition
 
@@ -42,9 +43,6 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
         about=f"{about} {tool.name} {tool.description[:500]}",
         tool=tool.name,
     )
-    if takes_pages(tool) and _COUNTING.search(task):
-        # Of a page's rows nobody can tell how many there are.
-        reading = replace(reading, unused=(*reading.unused, "how many"))
     reading = _doubt_numbers(words, _doubt_written(task, reading, tool), tool, about)
     reading = _note_unread(words, tool, reading, about, every=ranking is not None)
     if ranking is not None:
@@ -164,6 +162,11 @@ _RAINING = re.compile(
 """What has no subject but `it` is the weather."""
 
 
+def asks_for_count(task: str) -> bool:
+    """Whether a task asks how many of something there are."""
+    return _COUNTING.search(task) is not None
+
+
 _COUNTING = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 
@@ -196,9 +199,10 @@ def _note_unread(
     told = " ".join([tool.description, *reading.evidence.values()])
     read = replace(tool, input_schema={**tool.input_schema, "properties": filled})
     known = list_identifiers(read, about, "") | {stem_word(word) for word in split_words(told)}
-    said = dict.fromkeys(
-        word for word in list_said(task) if word not in NEUTRAL and word not in _VERBS
-    )
+    words = list_said(task)
+    # The verb of an order is no value.
+    words = words[1:] if words and words[0] in WRITING_VERBS else words
+    said = dict.fromkeys(word for word in words if word not in NEUTRAL and word not in _VERBS)
     unread = [word for word in said if stem_word(word) not in known and word.isalnum()]
     return replace(reading, unused=tuple(unread[:5]))
 

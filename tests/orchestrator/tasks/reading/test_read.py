@@ -746,6 +746,8 @@ CALENDAR = tool(start_after=TIME, start_before=TIME)
         ("meetings this week", CALENDAR,
          {"start_after": "2026-11-23T00:00:00+00:00", "start_before": "2026-11-29T23:59:59+00:00"},
          ("start_after", "start_before")),
+        ("meetings that start after 1 December", CALENDAR,
+         {"start_after": "2026-12-01T00:00:00+00:00"}, ("start_after",)),
         ("move meeting 1 to tomorrow at 3pm", MOVED,
          {"meeting_id": 1, "start": "2026-11-25T15:00:00+00:00"}, ("start",)),
         ("move meeting 1 to 9:30 on Friday", MOVED,
@@ -760,6 +762,28 @@ def test_days_and_times_are_read_from_the_day_on_which_they_are_said(
     found = read_arguments(task, schema, now=NOW)
     assert (found.arguments, found.unused) == (expected, ())
     assert tuple(dict.fromkeys(found.doubtful)) == doubtful
+
+
+STATED = tool(status=listed("open", "closed"), opened_after=DAY)
+TWO = tool(opened_after=DAY, closed_after=DAY)
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "expected", "doubtful"),
+    [
+        ("tickets opened after 1 March", STATED, {"opened_after": "2026-03-01"}, ()),
+        ("opened tickets", STATED, {"status": "open"}, ()),
+        ("tickets closed after 1 March", STATED,
+         {"opened_after": "2026-03-01", "status": "closed"}, ("opened_after",)),
+        ("tickets closed after 1 March", TWO, {"closed_after": "2026-03-01"}, ()),
+        ("tickets since 1 March", TWO, {"opened_after": "2026-03-01"}, ("opened_after",)),
+    ],
+)  # fmt: skip
+def test_what_happened_at_a_time_is_no_state_and_no_other_field(
+    task: str, schema: Mapping[str, Any], expected: Mapping[str, Any], doubtful: tuple[str, ...]
+) -> None:
+    found = read_arguments(task, schema, now=NOW)
+    assert (found.arguments, tuple(found.doubtful)) == (expected, doubtful)
 
 
 @pytest.mark.parametrize(
