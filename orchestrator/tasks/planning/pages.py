@@ -61,7 +61,7 @@ def describe_count(tool: ToolDefinition, arguments: Mapping[str, Any], answer: A
         if _TOTALS & {*split_words(str(name))} and not _OF_PAGES & {*split_words(str(name))}
     ]
     rows = list_answer_rows(answer)
-    if rows is None:
+    if rows is None or not _is_listed(tool, answer):
         return ""
     if len(totals) == 1:
         name, count = totals[0]
@@ -75,6 +75,18 @@ def _count(number: int) -> str:
     return f"There {'is' if number == 1 else 'are'} {number}"
 
 
+def _is_listed(tool: ToolDefinition, answer: Any) -> bool:
+    """Whether the list of an answer is what the tool lists: an order's `lines` are no orders."""
+    if not isinstance(answer, Mapping):
+        return True
+    about = {stem_word(word) for word in (*split_words(tool.name), *_LISTS)}
+    return any(
+        isinstance(value, list) and {stem_word(word) for word in split_words(str(name))} & about
+        for name, value in answer.items()
+    )
+
+
+_LISTS = "content data entries hits items list objects records results rows values".split()
 _TOTALS = frozenset({"total", "count"})
 _OF_PAGES = frozenset("page pages per limit".split())
 

@@ -28,8 +28,9 @@ class Assignment:
 
     `done` are the pointers of parameters that have a value, `ambiguous` of those that several
     values fit; `used` are the numbers of values that went somewhere; `unread` are words that stand
-    for a value and went nowhere; `things` are words for what the tool is about; `zone` is the time
-    zone of whoever asks.
+    for a value and went nowhere; `places` are the numbers of those
+    in each parameter; `things` are words for what the tool is about; `zone` is the time zone of
+    whoever asks.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Assignment:
         self.evidence: dict[str, str] = {}
         self.done: set[tuple[str, ...]] = {p.pointer for p in parameters if p.pointer[0] in given}
         self.ambiguous: set[tuple[str, ...]] = set()
+        self.places: dict[tuple[str, ...], set[int]] = {}
         self.doubtful: list[str] = []
         self.unread: list[str] = []
         said = {*_list_texts(given)}
@@ -88,6 +90,7 @@ class Assignment:
         place[parameter.pointer[-1]] = value
         self.done.add(parameter.pointer)
         taken = {*used}
+        self.places[parameter.pointer] = taken
         self.used |= taken
         if any(self.values[at].is_guessed for at in taken):
             self.doubtful.append(parameter.name)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from orchestrator.tasks.reading.assignment import Assignment
+from orchestrator.tasks.reading.assignment import LINK, Assignment
 from orchestrator.tasks.reading.choices import (
     TaskWords,
     find_choice,
@@ -18,7 +18,7 @@ from orchestrator.tasks.reading.choices import (
     list_choices,
 )
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
-from orchestrator.tasks.reading.named import counts_several, is_beside_name
+from orchestrator.tasks.reading.named import counts_several, is_beside_name, list_labels
 from orchestrator.tasks.reading.parameters import ToolParameter
 from orchestrator.tasks.reading.units import UNITS, Unit
 from orchestrator.tasks.reading.values import Value
@@ -126,13 +126,21 @@ def read_directions(state: Assignment) -> None:
             ]
             if len(found) == 1:
                 ((at, value, fitted),) = found
-                before = state.lower[: value.start].rstrip()
-                start = len(before) - len("between") if before.endswith("between") else value.start
+                start = _find_evidence(state, value)
                 state.assign(parameter, fitted, state.task[start : value.end], [at])
-                if value.kind in ("date", "datetime"):
-                    _doubt_event(state, parameter, names, value)
                 if value.kind == "date" and parameter.kind == "datetime":
                     state.doubtful.append(parameter.name)
+
+
+def _find_evidence(state: Assignment, value: Value) -> int:
+    """Where the words for a value begin: of a time with the word that says its direction."""
+    before = state.lower[: value.start].rstrip()
+    if value.kind in ("date", "datetime") and (said := _TIMING.search(before)):
+        return said.start()
+    return len(before) - len("between") if before.endswith("between") else value.start
+
+
+_TIMING = re.compile(r"\b(?:since|after|before|between|until|till|from|starting)\Z")
 
 
 def _fit_directed(state: Assignment, value: Value, parameter: ToolParameter) -> Any:
@@ -146,19 +154,39 @@ def _fit_directed(state: Assignment, value: Value, parameter: ToolParameter) -> 
     return datetime.fromisoformat(f"{value.value}T{hour}").replace(tzinfo=state.zone).isoformat()
 
 
-def _doubt_event(
-    state: Assignment, parameter: ToolParameter, names: Set[str], value: Value
-) -> None:
-    """`closed after 1 March` may be meant for another field than `opened_after`, and of two fields
-    of days only one is meant.
+def doubt_times(state: Assignment) -> None:
+    """`closed after 1 March` may be meant for another field than `opened_after`, of two fields of
+    days only one is meant, and what is after a day is not on it.
     """
-    told = _EVENT.search(state.lower[: value.start])
+    for parameter in state.parameters:
+        if parameter.kind not in ("date", "datetime"):
+            continue
+        for at in state.places.get(parameter.pointer, ()):
+            if state.values[at].kind in ("date", "datetime"):
+                _doubt_time(state, parameter, state.values[at])
+
+
+def _doubt_time(state: Assignment, parameter: ToolParameter, value: Value) -> None:
+    before = state.lower[: value.start]
     own = {stem_word(word) for word in (*parameter.words, *split_words(parameter.description))}
+    names = next((names for names in (_FROM, _TO) if names & {*parameter.words}), frozenset())
     rivals = [p for p in state.list_open() if p.kind == parameter.kind and names & {*p.words}]
-    if rivals or (told is not None and stem_word(told[1]) not in own):
+    is_named = any(
+        words == len(parameter.words) and _is_before(state, label, value)
+        for label, words in list_labels(parameter)
+    )
+    event, side = _EVENT.search(before), _SIDE.search(before)
+    strange = event is not None and stem_word(event[1]) not in own
+    beside = side is not None and not names and side[1] not in parameter.words
+    if (rivals and not is_named) or strange or beside:
         state.doubtful.append(parameter.name)
 
 
+def _is_before(state: Assignment, label: str, value: Value) -> bool:
+    return re.search(rf"\b{label}{LINK.pattern}\Z", state.lower[: value.start]) is not None
+
+
+_SIDE = re.compile(r"\b(after|before|since)\s+\Z")
 _EVENT = re.compile(
     r"\b([a-z]{2,20}ed|born|bought|built|due|made|paid|sent|sold|taken|written)\s+"
     r"(?:(?:on|or|after|before|between|from|since|starting|until|till|to)\s+){1,3}"
@@ -182,6 +210,8 @@ def _has_direction(parameter: ToolParameter, names: Set[str], state: Assignment)
     arrival.
     """
     words = {*parameter.words}
+    if parameter.kind in ("date", "datetime") and (way := _WAYS.get(parameter.words[-2:])):
+        return way is names
     ends = words & {"arrival", "departure"}
     if not ends:
         return bool(names & words)
@@ -189,6 +219,17 @@ def _has_direction(parameter: ToolParameter, names: Set[str], state: Assignment)
         return ("departure" in ends) == (names is _FROM)
     both = {word for p in state.parameters if p.kind == parameter.kind for word in p.words}
     return {"arrival", "departure"} <= both and ("arrival" in ends) == (names is _FROM)
+
+
+_WAYS: Mapping[tuple[str, ...], Set[str]] = {
+    ("check", "in"): _FROM,
+    ("check", "out"): _TO,
+    ("checkin",): _FROM,
+    ("checkout",): _TO,
+    ("pick", "up"): _FROM,
+    ("drop", "off"): _TO,
+}
+"""Names of what begins and ends a stay or a loan."""
 
 
 def read_conversion(state: Assignment) -> None:
@@ -391,7 +432,8 @@ def read_by_kind(state: Assignment) -> None:
             if len(found) != 1:
                 continue
             ((at, value, fitted),) = found
-            if value.kind == "number" and _counts_things(state, value, parameter):
+            counts = value.kind == "number" and value.unit is None
+            if counts and _counts_things(state, value, parameter):
                 continue
             if _is_only_taker(state, parameter, value, confident):
                 state.assign(parameter, fitted, value.text, [at])
@@ -432,6 +474,12 @@ def _doubt_filter(state: Assignment, parameter: ToolParameter, value: Value) -> 
         state.doubtful.append(parameter.name)
 
 
+_MEASURING = frozenset(
+    "above after at before below between from in over since than under until within".split()
+)
+"""Words before a number that make it a year or an amount: `books from 1815`."""
+
+
 def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
     """Whether a number is one of things that are not the parameter's: `show me 3 tickets`, but not
     `when was batch 17 brewed` for a "batch number", nor `when is invoice 771 due` for a tool that
@@ -440,8 +488,10 @@ def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) ->
     before = _WORD_BEFORE.search(state.lower[max(0, value.start - 40) : value.start])
     things = state.things - w.READING_VERBS - w.WRITING_VERBS
     own = {*parameter.words, *split_words(parameter.description), *things} - STOP_WORDS
-    if before is not None and before[1] in own:
+    if before is not None and stem_word(before[1]) in {stem_word(word) for word in own}:
         return False
+    if before is not None and before[1] in _MEASURING:
+        return True
     behind = re.match(r"\s+([^\W\d_]+)", state.lower[value.end :])
     if behind is None:
         return False

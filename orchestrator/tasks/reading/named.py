@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.tasks.reading.assignment import LINK, Assignment
@@ -30,6 +30,7 @@ _COUNTED = re.compile(
     r"no\s+more\s+than|oldest)\s+\Z",
     re.IGNORECASE,
 )
+_CHOOSING = re.compile(r"last|latest|newest|oldest|top", re.IGNORECASE)
 _ROW = re.compile(
     r"\s*(?:=|:)?\s*(?P<row>[\w-]{1,60}(?:\s*,\s*(?!and\b)[\w-]{1,60}){1,20}"
     r"(?:,?\s+and\s+[\w-]{1,60})?)"
@@ -68,11 +69,28 @@ def read_named(state: Assignment) -> None:
             )
         ]
         distinct = {at: (value, evidence) for _, at, value, evidence in mine}
+        if len(distinct) == 2:
+            distinct = _keep_aim(state, distinct)
         if len(distinct) == 1:
             ((at, (value, evidence)),) = distinct.items()
             state.assign(parameter, value, evidence, [at] if at >= 0 else [])
         elif distinct:
             state.ambiguous.add(parameter.pointer)
+
+
+def _keep_aim(
+    state: Assignment, found: Mapping[int, tuple[Any, str]]
+) -> dict[int, tuple[Any, str]]:
+    """Of two values the one that something is brought to: `from rack A to rack B`. Where it comes
+    from stays a value that went nowhere.
+    """
+    before = {
+        at: state.lower[: state.values[at].end - len(evidence)]
+        for at, (_, evidence) in found.items()
+    }
+    aims = [at for at, text in before.items() if re.search(r"\b(?:in)?to\s+(?:the\s+)?\Z", text)]
+    sources = [at for at, text in before.items() if re.search(r"\bfrom\s+(?:the\s+)?\Z", text)]
+    return {aims[0]: found[aims[0]]} if len(aims) == len(sources) == 1 else dict(found)
 
 
 def _is_nearer(
@@ -99,6 +117,9 @@ def _find_named(state: Assignment, parameter: ToolParameter) -> Iterator[tuple[i
         for found in state.find_mentions(f"{label}s?"):
             at = state.find_value_behind(found.end())
             fitted = state.fit_free(at, parameter)
+            if at is not None and counts_several(parameter, found.group()):
+                # `orders of Jon Dahl` are his, and none that has his name for an id.
+                fitted = NOTHING if state.values[at].kind in ("name", "quoted") else fitted
             if at is not None and fitted is not NOTHING:
                 yield size, at, fitted, state.task[found.start() : state.values[at].end]
             counts = not parameter.is_numeric or counts_several(parameter, found.group())
@@ -202,6 +223,27 @@ _PHONE = re.compile(
 )
 
 
+def read_full_names(state: Assignment) -> None:
+    """The two words of a person's name for a first and a last name: `a student named Lisa Bell`."""
+    first = [p for p in state.list_open() if {*p.words[:1]} & _FIRST and p.words[1:] == ("name",)]
+    last = [p for p in state.list_open() if {*p.words[:1]} & _LAST and p.words[1:] == ("name",)]
+    names = [
+        (at, value)
+        for at, value in state.list_free()
+        if value.kind in ("name", "quoted") and len(str(value.value).split()) == 2
+    ]
+    if not len(first) == len(last) == len(names) == 1:
+        return
+    ((at, value),) = names
+    for parameter, part in zip((*first, *last), str(value.value).split(), strict=True):
+        state.assign(parameter, part, value.text, [at])
+        state.doubtful.append(parameter.name)
+
+
+_FIRST = frozenset({"first", "given"})
+_LAST = frozenset({"last", "family"})
+
+
 def read_explicit(state: Assignment) -> None:
     """`name=frontend`, `zone named frontend`: a word that is no value by its form."""
     for parameter in state.list_open():
@@ -267,7 +309,11 @@ def read_counts(state: Assignment) -> None:
                 # `boats at most 20000` limits their price, where no page has as many.
                 continue
             if fitted is not NOTHING and counting[0].pointer not in state.done:
-                state.assign(counting[0], fitted, value.text, [at])
+                # What is newest is not what comes first.
+                plain = before is not None and not _CHOOSING.match(before[0])
+                said = before[0] if plain and before is not None else ""
+                evidence = state.task[value.start - len(said) : value.end]
+                state.assign(counting[0], fitted, evidence, [at])
 
 
 def _is_asked_for(state: Assignment, value: Value) -> bool:

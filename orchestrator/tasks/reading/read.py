@@ -24,6 +24,7 @@ from sandbox.schemas.validator import get_checker
 MAX_TASK = 4_000
 MAX_UNUSED = 20
 RULES = (
+    named.read_full_names,
     named.read_titled,
     named.read_set,
     named.read_phones,
@@ -53,6 +54,7 @@ RULES = (
     loose.read_sought,
     loose.read_sole_name,
     loose.read_lower_places,
+    kinds.doubt_times,
 )
 """Every rule, the plainest first."""
 

@@ -81,6 +81,9 @@ _DAY_AND_MONTH = re.compile(
 _MONTH_AND_DAY = re.compile(
     rf"\b(?P<month>{_MONTH})\.?\s+{_DAY}\b(?!,?\s+\d{{4}}|[:.,/-]\d)", re.IGNORECASE
 )
+_MONTH_SAID = re.compile(
+    rf"(?<=\bin )(?P<month>{_MONTH})\b(?:\s+(?P<year>[12]\d{{3}})\b)?(?!\.?\s+\d)", re.IGNORECASE
+)
 _NEAR_DAY = re.compile(r"\b(?:the\s+day\s+after\s+tomorrow|today|tomorrow|yesterday)\b", re.I)
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _WEEKDAY = "|".join(_WEEKDAYS)
@@ -316,6 +319,8 @@ def _scan_near_dates(text: str, now: datetime | None) -> Iterable[Value]:
             yield Value("date", found.group(), told, *found.span(), is_guessed=not ahead)
     for found in _PERIOD.finditer(text):
         yield _build_period(found, now.date())
+    for found in _MONTH_SAID.finditer(text):
+        yield _build_month(found, now.date(), is_past)
 
 
 def _build_near_date(found: re.Match[str], today: date, is_past: bool) -> Value:
@@ -345,6 +350,18 @@ def _build_period(found: re.Match[str], today: date) -> Value:
     else:
         first = _add_months(today.replace(day=1), step)
         last = _add_months(first, 1) - timedelta(days=1)
+    return Value("period", found.group(), (first.isoformat(), last.isoformat()), *found.span())
+
+
+def _build_month(found: re.Match[str], today: date, is_past: bool) -> Value:
+    """A whole month; without its year the last one that began, where it is over, else the next one
+    that has not ended.
+    """
+    month = _find_month(found["month"])
+    fits = month <= today.month if is_past else month >= today.month
+    nearest = today.year if fits else today.year + (-1 if is_past else 1)
+    first = date(int(found["year"] or nearest), month, 1)
+    last = _add_months(first, 1) - timedelta(days=1)
     return Value("period", found.group(), (first.isoformat(), last.isoformat()), *found.span())
 
 

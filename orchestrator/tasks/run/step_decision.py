@@ -83,7 +83,8 @@ def decide_step(
     # What asks to read is done by no write, so none is a rival.
     writing = {_get_key(each) for each in routed.found if each.access != "read"}
     reads = intent.kind == "command" and intent.access == "read"
-    ruled_out = writing if reads or intent.reason in _ASKING else set()
+    asks = reads or intent.reason in _ASKING
+    ruled_out = writing if asks else set()
     found = prefer_fitting(found, readings, names, _list_ranking(parts, words, found))
     if _orders_write(intent):
         found = prefer_ordered(found, readings, names)
@@ -101,6 +102,9 @@ def decide_step(
         said = write_plainly(words, list_identifiers(tool, first.entry.name, first.entry.title))
         ranking = find_ranking(said, tool)
         said = ranking.words if ranking is not None else said
+        if asks:
+            tools = parts.roster.get_server(first.entry.name).tools.values()
+            ruled_out |= {(first.entry.name, t.name) for t in tools if t.access != "read"}
         if naming.is_whole:
             # What has no word for a part of the task is no rival of what has one for all of it.
             ruled_out |= {key for key, each in names.items() if each.unnamed}

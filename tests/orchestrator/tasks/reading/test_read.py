@@ -786,6 +786,42 @@ def test_what_happened_at_a_time_is_no_state_and_no_other_field(
     assert (found.arguments, tuple(found.doubtful)) == (expected, doubtful)
 
 
+STAYING = tool("dog_id", "check_in", "check_out", dog_id=WHOLE, check_in=DAY, check_out=DAY)
+PUPIL = tool("firstName", "lastName", firstName=TEXT, lastName=TEXT)
+ORDERED = tool("number", number=TEXT)
+LESSON = tool("student", student=WHOLE, minutes=WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "expected", "unused"),
+    [
+        ("book dog 2 in from 5 December to 9 December", STAYING,
+         {"dog_id": 2, "check_in": "2026-12-05", "check_out": "2026-12-09"}, ()),
+        ("enrol a student named Lisa Bell", PUPIL, {"firstName": "Lisa", "lastName": "Bell"}, ()),
+        ("orders of Jon Dahl", ORDERED, {}, ("Jon Dahl",)),
+        ("orders from 1815", ORDERED, {}, ("1815",)),
+        ("plan a 45 minute lesson for student 2", LESSON, {"student": 2, "minutes": 45}, ()),
+        ("move item 1 from rack A to rack B", SHELF, {"item_id": 1, "body": {"rack": "B"}},
+         ("A",)),
+        ("events in December", EVENTS, {"from": "2026-12-01", "to": "2026-12-31"}, ()),
+        ("events in March 2027", EVENTS, {"from": "2027-03-01", "to": "2027-03-31"}, ()),
+    ],
+)  # fmt: skip
+def test_values_go_where_the_words_around_them_say(
+    task: str, schema: Mapping[str, Any], expected: Mapping[str, Any], unused: tuple[str, ...]
+) -> None:
+    found = read_arguments(task, schema, now=NOW)
+    assert (found.arguments, found.unused) == (expected, unused)
+
+
+def test_what_is_after_a_day_is_not_on_it() -> None:
+    on, after = (
+        read_arguments(f"events {word} tomorrow", tool(day=DAY), now=NOW) for word in ("", "after")
+    )
+    assert on.arguments == after.arguments == {"day": "2026-11-25"}
+    assert (on.doubtful, after.doubtful) == ((), ("day",))
+
+
 @pytest.mark.parametrize(
     "said", ["next Friday", "last Friday", "29 February", "Friday morning", "every Friday"]
 )
