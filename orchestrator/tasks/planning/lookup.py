@@ -125,12 +125,12 @@ def find_lookup(
     *,
     is_callable: Callable[[ToolDefinition], bool] = lambda tool: False,
 ) -> Lookup | None:
-    """The one list that gives ids for a required argument of a tool; None where there is none, or
-    several. `siblings` are the tools of its server; of those that need arguments themselves only
-    such are taken as `is_callable` says that the task has them.
+    """The one list that gives ids for a required argument of a tool, or for one that narrows what
+    it gives; None where there is none, or several. `siblings` are the tools of its server; of those
+    that need arguments themselves only such are taken as `is_callable` says that the task has them.
     """
     wanted = next((p for p in list_parameters(target.input_schema) if p.name == parameter), None)
-    if wanted is None or not _is_identity(wanted):
+    if wanted is None or not (_is_identity(wanted) or is_filter(wanted)):
         return None
     noun = _find_noun(wanted, target)
     found = [
@@ -156,20 +156,34 @@ def _is_identity(wanted: ToolParameter) -> bool:
     return bool(wanted.words) and (in_path or wanted.words[-1] in _IDENTIFYING)
 
 
+def is_filter(wanted: ToolParameter) -> bool:
+    """Whether an argument that may be left out says of whom the rows are wanted: `customer_id`."""
+    plain = not (wanted.enum or wanted.items or wanted.is_choosing or wanted.is_boolean)
+    named = len(wanted.words) > 1 and wanted.words[-1] in _IDENTIFYING
+    return plain and named and len(wanted.pointer) == 1 and not wanted.required
+
+
 def _find_noun(wanted: ToolParameter, target: ToolDefinition) -> tuple[str, ...]:
     """What the argument identifies: `zone` for `zone_id`, else what its tool is about."""
     if len(wanted.words) > 1 and wanted.words[-1] in _IDENTIFYING:
         return tuple(map(to_singular, wanted.words[:-1]))
-    return _to_noun(split_words(target.name))
+    owner = re.search(rf"([^/{{}}]+)/\{{{re.escape(wanted.pointer[-1])}\}}", target.path)
+    return _to_noun(split_words(owner[1] if owner else target.name))
+
+
+def find_noun(tool: str) -> tuple[str, ...]:
+    """What a tool is about, by its name: `customer` of `update_customer`."""
+    return _to_noun(split_words(tool))
 
 
 def _to_noun(words: Sequence[str]) -> tuple[str, ...]:
     """A name's noun in the singular, without its verb, which stands first or last."""
+    words = [word for word in words if word not in _SAYING_LITTLE]
     if words and words[0] in _VERBS:
         words = words[1:]
     elif len(words) > 1 and words[-1] in _VERBS:
         words = words[:-1]
-    return tuple(to_singular(word) for word in words if word not in _SAYING_LITTLE)
+    return tuple(map(to_singular, words))
 
 
 def _match_list(
@@ -180,7 +194,7 @@ def _match_list(
         for each in list_result_fields(find_answer_schema(tool))
         if each.lists == 1 and each.names[-2] is None
     ]
-    about = _to_noun(split_words(tool.name))
+    about = find_noun(tool.name)
     rows = [each for each in fields if noun in (each.owner, about)]
     exact = [each for each in rows if each.label == wanted.words]
     short = [each for each in rows if each.label == wanted.words[-1:]]
@@ -217,7 +231,7 @@ def find_said_name(
     nothing, or asks for several things, or another required argument is missing too. `named` are
     more stems of words that are no names.
     """
-    noun = _find_noun_of(target, parameter)
+    noun = find_owner_noun(target, parameter)
     if [name for name in reading.missing if name != parameter] or reading.problem:
         return None
     if _asks_for_several(task, target, noun):
@@ -226,7 +240,8 @@ def find_said_name(
     for name, evidence in reading.evidence.items():
         if name != parameter and evidence:
             rest = rest.replace(evidence, " " * len(evidence))
-    values = [value for value in scan_values(rest) if value.kind not in _NO_NAMING]
+    scanned = scan_values(rest)
+    values = [value for value in scanned if value.kind not in _NO_NAMING]
     if (read := _find_value(reading.arguments, parameter)) is not None:
         return _take_read_name(read, values, reading, parameter)
     known = list_identifiers(target, server, title) | named
@@ -236,6 +251,8 @@ def find_said_name(
     if len(values) == 1 and values[0].kind in _ALSO_NAMING:
         (value,) = values
         beside = [m for m in unnamed if m.start() < value.start or value.end < m.end()]
+        if _owns_thing(rest[value.end :], noun):
+            return None
         # What a description says is a stranger's word: enough to ask, not to know.
         told = {stem_word(word) for word in split_words(target.description[:MAX_TOLD])}
         if all(_is_known(m[0], known | told) for m in beside):
@@ -245,6 +262,9 @@ def find_said_name(
     elif any(value.kind not in _NAMING for value in values):
         return None
     start, end = unnamed[0].start(), unnamed[-1].end()
+    if any(v.kind == "vague" and start <= v.start < end for v in scanned):
+        # `since 1 January` is no name.
+        return None
     text = rest[start:end].strip()
     # `the recipe Leek soup`: a capital behind the thing's own name, up to the end.
     before = split_words(rest[:start])[-1:]
@@ -252,6 +272,12 @@ def find_said_name(
     ends = _CLAUSE_END.match(rest, end) is not None
     plain = text[:1].isupper() and behind and ends and _is_name("name", text)
     return SaidName(text[:MAX_NAME], plain) if behind and len(text) <= MAX_NAME else None
+
+
+def _owns_thing(behind: str, noun: Sequence[str]) -> bool:
+    """Whether a name is but that of whose the thing is: `Rex's stay` is no stay called Rex."""
+    owned = re.match(r"['\u2019]s\s+(?:\w+\s+){0,2}?(\w+)", behind)
+    return owned is not None and to_singular(owned[1].lower()) in noun
 
 
 def _asks_for_several(task: str, target: ToolDefinition, noun: Sequence[str]) -> bool:
@@ -263,7 +289,7 @@ def _asks_for_several(task: str, target: ToolDefinition, noun: Sequence[str]) ->
     return bool(many) and not said & {*noun}
 
 
-def _find_noun_of(target: ToolDefinition, parameter: str) -> tuple[str, ...]:
+def find_owner_noun(target: ToolDefinition, parameter: str) -> tuple[str, ...]:
     wanted = next((p for p in list_parameters(target.input_schema) if p.name == parameter), None)
     return _find_noun(wanted, target) if wanted is not None else ()
 

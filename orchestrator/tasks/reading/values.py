@@ -145,6 +145,10 @@ _NAME = re.compile(
     r"(?<![\w@./'-])[^\W\d_a-z][\w'\u2019-]{0,40}(?:\s+(?:(?:de|la|le|van|von|der|of|the|upon|am|del|di)\s+)?"
     r"[^\W\d_a-z][\w'\u2019-]{0,40}){0,4}"
 )
+_OWNER = re.compile(r"['\u2019]s\Z")
+_OWNED = re.compile(r" [a-z]")
+_PLACED = re.compile(r"\b(?:in|at|near|around)\s+\Z", re.IGNORECASE)
+"""Words before a name whose last letters are its own: `in St John's today`."""
 _JSON = re.compile(r"[\[{][^\n]{2,2000}[\]}]")
 _SPELLED = dict(zip("two three four five six seven eight nine ten twelve".split(),
                     (2, 3, 4, 5, 6, 7, 8, 9, 10, 12), strict=True))  # fmt: skip
@@ -501,6 +505,8 @@ def _scan_names(text: str) -> Iterable[Value]:
             start, said = end - len(rest), rest
         while said and (said.split()[-1].lower() in _NO_NAMES or said.split()[-1] == "and"):
             said = said.rsplit(None, 1)[0] if len(said.split()) > 1 else ""
+        if _OWNER.search(said) and _OWNED.match(text, end) and not _PLACED.search(text[:start]):
+            said = said[:-2]
         # A lone letter is a degree's, a grade's, or the first word of nothing.
         if len(said) > 1 and not said[0].islower():
             yield Value("name", said, said, start, start + len(said))

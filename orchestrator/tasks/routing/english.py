@@ -457,7 +457,8 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
         return TaskIntent("remark", "figurative")
     found = TaskIntent("command", "imperative", True, "read" if reads else "write")
     if rest[:1] == ("of",):
-        return replace(found, reason="terse", certain=False)
+        # `email of Ann` is a noun.
+        return replace(found, reason="terse", certain=False, access="read")
     if not rest:
         return replace(found, reason="deictic", certain=False)
     if verb in ("tell", "show", "give", "name", "find", "explain", "describe", "look"):

@@ -45,6 +45,8 @@ MAX_ATTEMPTS = 3
 AT_ONCE = 4
 TRANSIENT = frozenset({"timeout", "unreachable", "crashed", "interrupted"})
 FIXABLE = frozenset({"schema", "malformed", "drift", "bug"})
+UNTAKEN = frozenset({400, 422})
+"""Statuses by which an API says that arguments are missing or wrong."""
 MOVED = frozenset({405, 410})
 """Statuses by which an API says that an operation is no longer where it was (RFC 9110)."""
 
@@ -199,7 +201,10 @@ class Calling:
         for identity in state["wave"]:
             step = steps[identity]
             end = self._judge(step)
-            if end:
+            if end == "failed" and step.get("spared") and step.get("status") in UNTAKEN:
+                asked = {"ready": False, "spared": False, "insists": True}
+                steps = change_step({**state, "steps": steps}, identity, **asked)
+            elif end:
                 steps = change_step({**state, "steps": steps}, identity, end=end)
         following = next(find_ready({**state, "steps": steps}), None)
         return {"steps": steps, "current": following["id"] if following else state["current"]}
@@ -215,7 +220,7 @@ class Calling:
 
     def choose_after_check(self, state: RunState) -> str:
         steps = state["steps"]
-        open_steps = [s for i in state["wave"] if not (s := steps[i]).get("end")]
+        open_steps = [s for i in state["wave"] if not (s := steps[i]).get("end") and s["ready"]]
         if open_steps:
             again = all(self._may_retry(step) for step in open_steps)
             return "retry" if again else "diagnose"

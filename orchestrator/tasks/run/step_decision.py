@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,21 +12,28 @@ from forge.documentation.to_openapi import DIALECT
 from orchestrator.errors import UnknownTool
 from orchestrator.tasks.model import Reading
 from orchestrator.tasks.parts import TaskParts
+from orchestrator.tasks.planning.lookup import find_noun
 from orchestrator.tasks.planning.ranking import find_ranking
 from orchestrator.tasks.planning.split import find_order
 from orchestrator.tasks.reading.foreign import write_plainly
-from orchestrator.tasks.routing.decision import Candidate, Reason, RoutingDecision, decide
+from orchestrator.tasks.routing.decision import (
+    Candidate,
+    DecisionKind,
+    Reason,
+    RoutingDecision,
+    decide,
+)
 from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
 from orchestrator.tasks.routing.naming import Naming, list_identifiers, name_words, strip_values
-from orchestrator.tasks.routing.words import WRITING_VERBS
+from orchestrator.tasks.routing.words import POLITE, READING_VERBS, WRITING_VERBS
 from orchestrator.tasks.run.lookups import find_named_lookup, read_by_name
 from orchestrator.tasks.run.state import get_server
 from orchestrator.tasks.run.task_words import plain_words, read_words, strip_addresses
 from orchestrator.tasks.suggestions import Routed, Suggestion
 from registry.errors import RegistryError
 from registry.models import CALLABLE, Entry, Route, ToolMatch
-from registry.search.words import parse_query, split_words, stem_word
+from registry.search.words import VERBS, parse_query, split_words, stem_word
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.model import Bundle, ToolDefinition
@@ -77,13 +84,14 @@ def decide_step(
     same_api, is_foreign = _find_named_api(parts.suggestions.store, task, source, found)
     if is_foreign and not made:
         found = []
+    asks = _asks_to_read(intent)
+    if asks and found and not any(each.access == "read" for each in found):
+        found = [*_list_readers(parts, found), *found]
     found = order_by_access(found, intent)
     readings = {_get_key(each): _read_for(parts, task, each) for each in found}
     names = {_get_key(each): _name_for(parts, words, each, readings) for each in found}
     # What asks to read is done by no write, so none is a rival.
     writing = {_get_key(each) for each in routed.found if each.access != "read"}
-    reads = intent.kind == "command" and intent.access == "read"
-    asks = reads or intent.reason in _ASKING
     ruled_out = writing if asks else set()
     found = prefer_fitting(found, readings, names, _list_ranking(parts, words, found))
     if _orders_write(intent):
@@ -106,12 +114,21 @@ def decide_step(
             tools = parts.roster.get_server(first.entry.name).tools.values()
             ruled_out |= {(first.entry.name, t.name) for t in tools if t.access != "read"}
         if naming.is_whole:
-            # What has no word for a part of the task is no rival of what has one for all of it.
-            ruled_out |= {key for key, each in names.items() if each.unnamed}
+            # What has no word for a part of the task, or says more than it, is no rival of what has
+            # one for all of it.
+            says_value = asks and bool(reading.evidence)
+            ruled_out |= {
+                key
+                for key, each in names.items()
+                if each.unnamed or (says_value and not each.is_whole)
+            }
         route = _judge_first(parts, said, route, matches[0], first, tool, readings, ruled_out)
     decision = decide(
         route, candidate, reading, intent, parts.bands, margin=route.margin, same_api=same_api
     )
+    if decision.reasons == ("below_forge",) and asks:
+        decision, found = _prefer_whole(decision, found, readings, names)
+        first = found[0] if found else None
     if decision.kind in ("choose", "forge", "adapt") and made:
         # What was made for the step is taken or chosen from; nothing is made for it again.
         clear = reading.is_complete and route.margin >= parts.bands.margin
@@ -120,9 +137,61 @@ def decide_step(
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
     if decision.kind == "confirm" and may_be_write(said, intent, found, name):
         decision, name, named = RoutingDecision("choose", decision.reasons), "", False
+    writes = _list_meant_writes(parts, words, first) if named and first else []
+    if writes:
+        decision, name, named = RoutingDecision("choose", ("veto",)), "", False
+        known = {_get_key(each) for each in writes}
+        found = [*writes, *(each for each in found if _get_key(each) not in known)]
     looks_up = named and {*decision.reasons} <= _WRITING
     shown = tuple(each.to_json() for each in order_shown(found, intent))
     return StepDecision(decision, name, shown, reading, looks_up)
+
+
+def _asks_to_read(intent: TaskIntent) -> bool:
+    reads = intent.kind == "command" and intent.access == "read"
+    return reads or intent.reason in _ASKING
+
+
+def _list_readers(parts: TaskParts, found: Sequence[Suggestion]) -> Iterator[Suggestion]:
+    """The reads that give one of what the tools found would change: `get_customer` beside
+    `update_customer`, which the search knows the email of.
+    """
+    known: set[ToolKey] = set()
+    for each in found:
+        tools = parts.roster.get_server(each.entry.name).tools
+        noun = find_noun(each.match.tool)
+        for tool in tools.values():
+            key = (each.entry.name, tool.name)
+            one = tool.access == "read" and tool.input_schema.get("required")
+            if one and noun and find_noun(tool.name) == noun and key not in known:
+                known.add(key)
+                match = replace(each.match, tool=tool.name, description=tool.description)
+                yield replace(each, match=match, access="read")
+
+
+def _prefer_whole(
+    decision: RoutingDecision,
+    found: Sequence[Suggestion],
+    readings: Mapping[ToolKey, Reading],
+    names: Mapping[ToolKey, Naming],
+) -> tuple[RoutingDecision, list[Suggestion]]:
+    """What becomes of a question that no tool's texts are near to, though reads take all that it
+    says and have words for all of it: the one of them is proposed, of several one is chosen.
+    """
+    whole = [
+        each
+        for each in found
+        if is_whole(readings[_get_key(each)])
+        and readings[_get_key(each)].evidence
+        and not names[_get_key(each)].unnamed
+    ]
+    if not whole:
+        return decision, list(found)
+    kind: DecisionKind = "confirm" if len(whole) == 1 else "choose"
+    return (
+        RoutingDecision(kind, decision.reasons),
+        [*whole, *(each for each in found if each not in whole)],
+    )
 
 
 _WRITING: frozenset[Reason] = frozenset({"writes", "words_write"})
@@ -169,6 +238,26 @@ def may_be_write(task: str, intent: TaskIntent, found: Sequence[Suggestion], too
     )
 
 
+def _list_meant_writes(parts: TaskParts, words: str, first: Suggestion) -> list[Suggestion]:
+    """The writes of a read's server that have the verb in their name with which a task begins, and
+    the read has not: who says `return loan 1` may have it brought back by `return_loan`.
+    """
+    if first.access != "read":
+        return []
+    said = [word for word in split_words(words) if word not in POLITE][:1]
+    verb = stem_word(said[0]) if said and said[0] not in _SHOWING else ""
+    own = {stem_word(word) for word in split_words(first.match.tool)}
+    if not verb or said[0] not in READING_VERBS or verb in own:
+        return []
+    return [
+        replace(first, match=replace(first.match, tool=tool.name, description=tool.description),
+                access=tool.access)
+        for tool in parts.roster.get_server(first.entry.name).tools.values()
+        if tool.access != "read" and verb in {stem_word(word) for word in split_words(tool.name)}
+    ]  # fmt: skip
+
+
+_SHOWING = frozenset(f"{VERBS['read']} {VERBS['search']} give tell".split())
 _ASKING: frozenset[IntentReason] = frozenset({"question", "deictic", "opinion"})
 
 
