@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from orchestrator.tasks.model import PATH, REF, Reading
@@ -24,7 +24,12 @@ from orchestrator.tasks.planning.pages import SMALL, find_most, find_page_size, 
 from orchestrator.tasks.reading.parameters import ToolParameter, list_parameters
 from orchestrator.tasks.reading.values import Value, ValueKind, scan_values
 from orchestrator.tasks.routing import words as w
-from orchestrator.tasks.routing.naming import NEUTRAL, find_answer_schema, list_identifiers
+from orchestrator.tasks.routing.naming import (
+    NEUTRAL,
+    find_answer_schema,
+    list_identifiers,
+    list_same_verbs,
+)
 from registry.search.languages import strip_accents
 from registry.search.words import VERBS, split_words, stem_word
 from sandbox.bundle.model import ToolDefinition
@@ -244,7 +249,7 @@ def find_said_name(
     values = [value for value in scanned if value.kind not in _NO_NAMING]
     if (read := _find_value(reading.arguments, parameter)) is not None:
         return _take_read_name(read, values, reading, parameter)
-    known = list_identifiers(target, server, title) | named
+    known = list_identifiers(target, server, title) | list_same_verbs(target) | named
     unnamed = [m for m in _WORD.finditer(rest) if not _is_known(m[0], known)]
     if not unnamed:
         return None
@@ -280,10 +285,17 @@ def _owns_thing(behind: str, noun: Sequence[str]) -> bool:
     return owned is not None and to_singular(owned[1].lower()) in noun
 
 
+_BELONGING = frozenset("by for from in of on since that to which with".split())
+
+
 def _asks_for_several(task: str, target: ToolDefinition, noun: Sequence[str]) -> bool:
     """Whether the things are said in the plural alone, which no name of the tool has: `which
     tickets has Ada` is about no ticket that is called so.
     """
+    words = split_words(task)
+    owned = [word for word, after in pairwise(words) if after in _BELONGING]
+    if any(to_singular(word) != word and to_singular(word) in noun for word in owned):
+        return not {*words} & {*noun}
     said = {*split_words(task)} - {*split_words(target.name)}
     many = {word for word in said if to_singular(word) != word and to_singular(word) in noun}
     return bool(many) and not said & {*noun}

@@ -178,7 +178,12 @@ def _doubt_time(state: Assignment, parameter: ToolParameter, value: Value) -> No
     event, side = _EVENT.search(before), _SIDE.search(before)
     strange = event is not None and stem_word(event[1]) not in own
     beside = side is not None and not names and side[1] not in parameter.words
-    if (rivals and not is_named) or strange or beside:
+    said = _FROM_SAID if names is _FROM else _TO_SAID
+    # What is due tomorrow is not due before tomorrow.
+    bounds = _BOUNDING & {*parameter.words} and len(parameter.pointer) == 1
+    aside = bool(bounds) and not is_named and said.search(before) is None
+    doubted = (rivals and not is_named) or strange or beside or aside
+    if doubted and parameter.name not in state.doubtful:
         state.doubtful.append(parameter.name)
 
 
@@ -186,6 +191,7 @@ def _is_before(state: Assignment, label: str, value: Value) -> bool:
     return re.search(rf"\b{label}{LINK.pattern}\Z", state.lower[: value.start]) is not None
 
 
+_BOUNDING = frozenset("after before from since till until".split())
 _SIDE = re.compile(r"\b(after|before|since)\s+\Z")
 _EVENT = re.compile(
     r"\b([a-z]{2,20}ed|born|bought|built|due|made|paid|sent|sold|taken|written)\s+"
@@ -311,7 +317,7 @@ def read_choices(state: Assignment) -> None:
             continue
         if told.count(evidence.lower()) == 1 or owner is not None:
             state.assign(parameter, value, evidence, _find_texts(state, evidence))
-            if is_likely(value, evidence):
+            if is_likely(value, evidence) or _is_timed(state, evidence):
                 state.doubtful.append(parameter.name)
         else:
             state.ambiguous.add(parameter.pointer)
@@ -338,7 +344,17 @@ def _is_event(state: Assignment, value: Any, evidence: str) -> bool:
     if split_words(str(value)) == split_words(evidence) or not evidence.endswith("ed"):
         return False
     pattern = rf"\b{re.escape(evidence)}\s+(?:{_WHEN})\b"
-    return re.search(pattern, state.task, re.IGNORECASE) is not None
+    said = re.search(pattern, state.task, re.IGNORECASE) is not None
+    return said or _is_timed(state, evidence)
+
+
+def _is_timed(state: Assignment, evidence: str) -> bool:
+    """Whether a time stands behind a word: `placed yesterday` may be a state, or when it began."""
+    behind = re.compile(rf"\b{re.escape(evidence)}\s+(?:(?:{_WHEN})\s+){{0,2}}\Z", re.IGNORECASE)
+    timed = ("date", "datetime", "period", "vague")
+    return evidence.endswith("ed") and any(
+        value.kind in timed and behind.search(state.task[: value.start]) for value in state.values
+    )
 
 
 _WHEN = "after|before|between|by|from|in|last|next|on|since|this|to|today|until|with|yesterday"

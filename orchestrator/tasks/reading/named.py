@@ -188,7 +188,8 @@ _OF_ANOTHER = re.compile(
 """`to the team`, of which `called Rockets` tells the name, and not of what is added to it."""
 _TITLES = frozenset("title name subject summary".split())
 _TITLED = re.compile(
-    r"\b(?:(?:en)?titled|called|named|with\s+(?:the\s+)?(?:title|name|subject|summary))\s+"
+    r"(?:\b(?:(?:en)?titled|called|named|with\s+(?:the\s+)?(?:title|name|subject|summary))|"
+    r"(?<=[,:]\s)(?:title|subject|summary))\s+"
     r"(?=[^\W_]|[\"\u201c'`\u00ab\u201e])",
     re.IGNORECASE,
 )
@@ -361,7 +362,7 @@ def read_set(state: Assignment) -> None:
 
 
 _PLAIN = frozenset({"", "name", "text", "place", "person"})
-_OWNER = r"(?:[^\n]{1,40}['\u2019]s?\s+)?"
+_OWNER = r"(?:[^\n]{1,40}(?:['\u2019]s?|\s#?\d[\w.-]{0,40})\s+)?"
 _FIELD = r"(?:date|field|number|value)"
 _SET = re.compile(
     r"(?:[^\n]{0,60}?[,;:.!])?\s*(?:please\s+)?(?:set|change|update|edit|modify|switch)\s+(?:(?:the|its|their)\s+)?"

@@ -152,6 +152,14 @@ def _is_ordered(verb: str, said: Iterable[str]) -> bool:
     return any(verb in verbs and verbs & {*said} for verbs in _SAME)
 
 
+def list_same_verbs(tool: ToolDefinition) -> frozenset[str]:
+    """The stems of the verbs by which the act of a tool's name is ordered too: `remove` for
+    `delete_customer`.
+    """
+    own = {*split_words(tool.name)}
+    return frozenset(stem_word(verb) for verbs in _SAME if verbs & own for verb in verbs)
+
+
 _SAME = (
     frozenset(f"{VERBS['create']} post".split()),
     frozenset(VERBS["delete"].split()),

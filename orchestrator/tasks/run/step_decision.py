@@ -126,7 +126,7 @@ def decide_step(
     decision = decide(
         route, candidate, reading, intent, parts.bands, margin=route.margin, same_api=same_api
     )
-    if decision.reasons == ("below_forge",) and asks:
+    if decision.reasons == ("below_forge",):
         decision, found = _prefer_whole(decision, found, readings, names)
         first = found[0] if found else None
     if decision.kind in ("choose", "forge", "adapt") and made:
@@ -175,14 +175,15 @@ def _prefer_whole(
     readings: Mapping[ToolKey, Reading],
     names: Mapping[ToolKey, Naming],
 ) -> tuple[RoutingDecision, list[Suggestion]]:
-    """What becomes of a question that no tool's texts are near to, though reads take all that it
-    says and have words for all of it: the one of them is proposed, of several one is chosen.
+    """What becomes of words that no tool's texts are near to, though some take all that they say
+    and have words for all of it: the one of them is proposed, of several one is chosen. A write
+    takes what is changed and what it becomes.
     """
     whole = [
         each
         for each in found
         if is_whole(readings[_get_key(each)])
-        and readings[_get_key(each)].evidence
+        and len(readings[_get_key(each)].evidence) > (each.access != "read")
         and not names[_get_key(each)].unnamed
     ]
     if not whole:

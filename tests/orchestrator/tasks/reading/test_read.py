@@ -714,6 +714,12 @@ NAMED = tool(last_name=TEXT, q=TEXT)
             {"guest_id": 2, "body": {"phone": "+49 171 (55) 20"}},
         ),
         ("guests called Berg", NAMED, {"last_name": "Berg"}),
+        ("change guest 2 name to Ann Lee", GUEST, {"guest_id": 2, "body": {"name": "Ann Lee"}}),
+        (
+            "open a ticket: title Screen broken, assignee Bob",
+            TITLED,
+            {"body": {"title": "Screen broken", "assignee": "Bob"}},
+        ),
     ],
 )
 def test_plain_values_behind_the_name_of_an_argument_are_read(
@@ -774,7 +780,8 @@ TWO = tool(opened_after=DAY, closed_after=DAY)
         ("tickets opened after 1 March", STATED, {"opened_after": "2026-03-01"}, ()),
         ("opened tickets", STATED, {"status": "open"}, ()),
         ("tickets closed after 1 March", STATED,
-         {"opened_after": "2026-03-01", "status": "closed"}, ("opened_after",)),
+         {"opened_after": "2026-03-01", "status": "closed"}, ("status", "opened_after")),
+        ("tickets opened tomorrow", STATED, {"opened_after": "2026-11-25"}, ("opened_after",)),
         ("tickets closed after 1 March", TWO, {"closed_after": "2026-03-01"}, ()),
         ("tickets since 1 March", TWO, {"opened_after": "2026-03-01"}, ("opened_after",)),
     ],
