@@ -96,6 +96,8 @@ def read_periods(state: Assignment) -> None:
     if not len(periods) == len(first) == len(last) == 1:
         return
     ((at, value),) = periods
+    if _BEYOND.search(state.lower[: value.start]):
+        return
     for parameter, day, hour in zip((*first, *last), value.value, _HOURS, strict=True):
         if parameter.kind == "date":
             state.assign(parameter, day, value.text, [at])
@@ -105,6 +107,8 @@ def read_periods(state: Assignment) -> None:
         state.doubtful.append(parameter.name)
 
 
+_BEYOND = re.compile(r"\b(?:after|before|by|since|till|until)\s+\Z")
+"""Words before a week by which not all of it is meant."""
 _HOURS = ("00:00:00", "23:59:59")
 _JOINED = re.compile(r"\s*,?\s*(?:(?:at|by|from|on|@)\s+(?:the\s+)?)?")
 
@@ -177,7 +181,9 @@ def _doubt_time(state: Assignment, parameter: ToolParameter, value: Value) -> No
     )
     event, side = _EVENT.search(before), _SIDE.search(before)
     strange = event is not None and stem_word(event[1]) not in own
-    beside = side is not None and not names and side[1] not in parameter.words
+    # `after` a day leaves it out, and `from` it takes it in; nothing says so of other names.
+    word = side[1] if side is not None else ""
+    beside = word not in ("", *parameter.words) and (not names or word != "since")
     said = _FROM_SAID if names is _FROM else _TO_SAID
     # What is due tomorrow is not due before tomorrow.
     bounds = _BOUNDING & {*parameter.words} and len(parameter.pointer) == 1

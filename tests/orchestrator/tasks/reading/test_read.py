@@ -738,7 +738,8 @@ CALENDAR = tool(start_after=TIME, start_before=TIME)
     ("task", "schema", "expected", "doubtful"),
     [
         # NOW is a Tuesday, 24 November 2026.
-        ("events after 3 December", EVENTS, {"from": "2026-12-03"}, ()),
+        ("events after 3 December", EVENTS, {"from": "2026-12-03"}, ("from",)),
+        ("events since 3 November", EVENTS, {"from": "2026-11-03"}, ()),
         ("events from Dec 3rd to December 5", EVENTS, {"from": "2026-12-03", "to": "2026-12-05"},
          ()),
         ("tickets opened after 1 March", OPENED, {"opened_after": "2026-03-01"}, ()),
@@ -830,7 +831,8 @@ def test_what_is_after_a_day_is_not_on_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["next Friday", "last Friday", "29 February", "Friday morning", "every Friday"]
+    "said",
+    ["next Friday", "last Friday", "29 February", "Friday morning", "every Friday", "last week"],
 )
 def test_days_that_may_be_two_are_asked_for(said: str) -> None:
     assert read_arguments(f"events until {said}", EVENTS, now=NOW).arguments == {}
