@@ -172,7 +172,7 @@ def doubt_times(state: Assignment) -> None:
 
 def _doubt_time(state: Assignment, parameter: ToolParameter, value: Value) -> None:
     before = state.lower[: value.start]
-    own = {stem_word(word) for word in (*parameter.words, *split_words(parameter.description))}
+    own = {stem_word(word) for word in parameter.words}
     names = next((names for names in (_FROM, _TO) if names & {*parameter.words}), frozenset())
     rivals = [p for p in state.list_open() if p.kind == parameter.kind and names & {*p.words}]
     is_named = any(
