@@ -407,3 +407,154 @@ def test_who_says_no_to_a_lookup_that_words_alone_proposed_is_asked_for_the_tool
         assert get_answer(ended) == FILM
 
     tell(settings, story)
+
+
+JOB = {"id": 7, "title": "Brakes", "customer_id": 2}
+CUSTOMER = {"customer_id": 1, "name": "Ann Lee", "email": "ann@x.example"}
+ROWS = [{"id": 1}]
+DAY = Parameter("date", "The day", required=True)
+
+
+def refuse(rows: Rows, given: Arguments) -> Reply:
+    """As an API does that needs the day that its description requires."""
+    return (200, rows["visits"]) if given.get("date") else (400, {"error": "date is missing"})
+
+
+GARAGE = Api(
+    "garage",
+    "Garage",
+    "Jobs and customers.",
+    (
+        Operation(
+            "GET",
+            "/jobs",
+            "listJobs",
+            "List jobs",
+            list_rows("jobs", "customer_id"),
+            (Parameter("customer_id", "Of this customer", "integer"),),
+            answer=[JOB],
+        ),
+        Operation(
+            "GET",
+            "/customers",
+            "listCustomers",
+            "List customers",
+            list_rows("customers"),
+            answer=[CUSTOMER],
+        ),
+        Operation(
+            "GET",
+            "/customers/{customer_id}",
+            "getCustomer",
+            "Show a customer",
+            get_row("customers", "customer_id"),
+            (Parameter("customer_id", "Its number", "integer", required=True),),
+            answer=CUSTOMER,
+        ),
+        Operation(
+            "POST",
+            "/customers",
+            "addCustomer",
+            "Add a customer",
+            add_row("customers", "name", "email"),
+            body=(Parameter("name", "Name", required=True), Parameter("email", "Email")),
+            answer=CUSTOMER,
+        ),
+        Operation(
+            "GET",
+            "/parts",
+            "listParts",
+            "List parts",
+            list_rows("parts"),
+            (DAY,),
+            answer=[{"id": 1}],
+        ),
+        Operation(
+            "GET", "/visits", "listVisits", "List visits", refuse, (DAY,), answer=[{"id": 1}]
+        ),
+        Operation(
+            "GET",
+            "/ladders/{id}",
+            "getLadder",
+            "Show a ladder",
+            get_row("ladders"),
+            (Parameter("id", "Number of the ladder", "integer", required=True),),
+            answer={"id": 1, "name": "Jack"},
+        ),
+        Operation(
+            "POST",
+            "/ladders/{id}/return",
+            "returnLadder",
+            "Bring a ladder back",
+            change_row("ladders"),
+            (Parameter("id", "Number of the ladder", "integer", required=True),),
+            answer={"id": 1, "name": "Jack"},
+        ),
+    ),
+    {
+        "jobs": [JOB, {**JOB, "id": 8, "customer_id": 1}],
+        "customers": [CUSTOMER, {"customer_id": 2, "name": "Omar Diaz", "email": "omar@x.example"}],
+        "parts": [{"id": 1}],
+        "visits": [{"id": 1, "date": "2030-01-02"}],
+        "ladders": [{"id": 1, "name": "Jack"}],
+    },
+)
+
+
+def tell_garage(settings: Settings, story: Callable[[Cinema], Awaitable[None]]) -> None:
+    tell(settings, story, told_by=GARAGE, listing="list_jobs")
+
+
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_a_list_is_narrowed_to_whom_the_task_names(settings: Settings) -> None:
+    async def story(here: Cinema) -> None:
+        shown = await here.do("show me the jobs of Ann Lee")
+        assert [each["id"] for each in get_answer(shown)] == [8]
+        assert here.asked == ["GET /customers", "GET /jobs?customer_id=1"]
+
+        # Who is no customer, and what is no person's, narrows nothing.
+        nobody = get_question(await here.do("show me the jobs of Zed Null"))
+        assert nobody["text"].startswith(
+            "None that garage.list_customers gave is called “Zed Null”"
+        )
+        assert here.asked == ["GET /customers"]
+        await here.do("show me the jobs in Berlin")
+        assert here.asked == []
+
+        email = get_question(await here.do("what's the email of Ann Lee"))
+        assert email["shown"]["tool"] == "garage.list_customers"
+        assert "It finds the customer_id of 'Ann Lee'" in email["text"]
+        assert here.asked == []
+
+    tell_garage(settings, story)
+
+
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_a_filter_that_a_description_requires_is_asked_for_once_the_api_wants_it(
+    settings: Settings,
+) -> None:
+    async def story(here: Cinema) -> None:
+        assert get_answer(await here.do("list the parts")) == [{"id": 1}]
+        assert here.asked == ["GET /parts"]
+
+        refused = await here.do("list the visits")
+        assert here.asked == ["GET /visits"]
+        assert [*get_question(refused)["shown"]["missing"]] == ["date"]
+        told = await here.answer(refused, arguments={"date": "2030-01-02"})
+        assert [each["id"] for each in get_answer(told)] == [1]
+        assert here.asked == ["GET /visits?date=2030-01-02"]
+
+    tell_garage(settings, story)
+
+
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_a_verb_that_a_write_has_in_its_name_has_nothing_read(settings: Settings) -> None:
+    async def story(here: Cinema) -> None:
+        question = get_question(await here.do("return ladder 1"))
+        assert question["kind"] == "choose"
+        assert question["shown"]["candidates"][0]["tool"] == "garage.return_ladder"
+        assert here.asked == []
+        await here.do("show ladder 1")
+        assert here.asked == ["GET /ladders/1"]
+
+    tell_garage(settings, story)

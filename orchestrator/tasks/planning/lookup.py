@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from orchestrator.tasks.model import PATH, REF, Reading
@@ -24,7 +24,12 @@ from orchestrator.tasks.planning.pages import SMALL, find_most, find_page_size, 
 from orchestrator.tasks.reading.parameters import ToolParameter, list_parameters
 from orchestrator.tasks.reading.values import Value, ValueKind, scan_values
 from orchestrator.tasks.routing import words as w
-from orchestrator.tasks.routing.naming import NEUTRAL, find_answer_schema, list_identifiers
+from orchestrator.tasks.routing.naming import (
+    NEUTRAL,
+    find_answer_schema,
+    list_identifiers,
+    list_same_verbs,
+)
 from registry.search.languages import strip_accents
 from registry.search.words import VERBS, split_words, stem_word
 from sandbox.bundle.model import ToolDefinition
@@ -44,6 +49,7 @@ _IDENTIFYING = frozenset("id uuid guid number no code key ref reference slug ser
 _VERBS = w.READING_VERBS | w.WRITING_VERBS | w.MAKING | frozenset(" ".join(VERBS.values()).split())
 _SAYING_LITTLE = frozenset("all by id the a an of one detail details info".split())
 _NAMING: frozenset[ValueKind] = frozenset({"name", "quoted"})
+_NO_NAMING: frozenset[ValueKind] = frozenset({"currency", "letter", "range", "vague"})
 _ALSO_NAMING: frozenset[ValueKind] = _NAMING | {"domain", "email"}
 _HEADS = frozenset(
     "agreement archive award benefit board book budget calendar card chart club code committee "
@@ -124,12 +130,12 @@ def find_lookup(
     *,
     is_callable: Callable[[ToolDefinition], bool] = lambda tool: False,
 ) -> Lookup | None:
-    """The one list that gives ids for a required argument of a tool; None where there is none, or
-    several. `siblings` are the tools of its server; of those that need arguments themselves only
-    such are taken as `is_callable` says that the task has them.
+    """The one list that gives ids for a required argument of a tool, or for one that narrows what
+    it gives; None where there is none, or several. `siblings` are the tools of its server; of those
+    that need arguments themselves only such are taken as `is_callable` says that the task has them.
     """
     wanted = next((p for p in list_parameters(target.input_schema) if p.name == parameter), None)
-    if wanted is None or not _is_identity(wanted):
+    if wanted is None or not (_is_identity(wanted) or is_filter(wanted)):
         return None
     noun = _find_noun(wanted, target)
     found = [
@@ -155,20 +161,34 @@ def _is_identity(wanted: ToolParameter) -> bool:
     return bool(wanted.words) and (in_path or wanted.words[-1] in _IDENTIFYING)
 
 
+def is_filter(wanted: ToolParameter) -> bool:
+    """Whether an argument that may be left out says of whom the rows are wanted: `customer_id`."""
+    plain = not (wanted.enum or wanted.items or wanted.is_choosing or wanted.is_boolean)
+    named = len(wanted.words) > 1 and wanted.words[-1] in _IDENTIFYING
+    return plain and named and len(wanted.pointer) == 1 and not wanted.required
+
+
 def _find_noun(wanted: ToolParameter, target: ToolDefinition) -> tuple[str, ...]:
     """What the argument identifies: `zone` for `zone_id`, else what its tool is about."""
     if len(wanted.words) > 1 and wanted.words[-1] in _IDENTIFYING:
         return tuple(map(to_singular, wanted.words[:-1]))
-    return _to_noun(split_words(target.name))
+    owner = re.search(rf"([^/{{}}]+)/\{{{re.escape(wanted.pointer[-1])}\}}", target.path)
+    return _to_noun(split_words(owner[1] if owner else target.name))
+
+
+def find_noun(tool: str) -> tuple[str, ...]:
+    """What a tool is about, by its name: `customer` of `update_customer`."""
+    return _to_noun(split_words(tool))
 
 
 def _to_noun(words: Sequence[str]) -> tuple[str, ...]:
     """A name's noun in the singular, without its verb, which stands first or last."""
+    words = [word for word in words if word not in _SAYING_LITTLE]
     if words and words[0] in _VERBS:
         words = words[1:]
     elif len(words) > 1 and words[-1] in _VERBS:
         words = words[:-1]
-    return tuple(to_singular(word) for word in words if word not in _SAYING_LITTLE)
+    return tuple(map(to_singular, words))
 
 
 def _match_list(
@@ -179,7 +199,7 @@ def _match_list(
         for each in list_result_fields(find_answer_schema(tool))
         if each.lists == 1 and each.names[-2] is None
     ]
-    about = _to_noun(split_words(tool.name))
+    about = find_noun(tool.name)
     rows = [each for each in fields if noun in (each.owner, about)]
     exact = [each for each in rows if each.label == wanted.words]
     short = [each for each in rows if each.label == wanted.words[-1:]]
@@ -216,7 +236,7 @@ def find_said_name(
     nothing, or asks for several things, or another required argument is missing too. `named` are
     more stems of words that are no names.
     """
-    noun = _find_noun_of(target, parameter)
+    noun = find_owner_noun(target, parameter)
     if [name for name in reading.missing if name != parameter] or reading.problem:
         return None
     if _asks_for_several(task, target, noun):
@@ -225,16 +245,19 @@ def find_said_name(
     for name, evidence in reading.evidence.items():
         if name != parameter and evidence:
             rest = rest.replace(evidence, " " * len(evidence))
-    values = [value for value in scan_values(rest) if value.kind not in ("currency", "vague")]
+    scanned = scan_values(rest)
+    values = [value for value in scanned if value.kind not in _NO_NAMING]
     if (read := _find_value(reading.arguments, parameter)) is not None:
         return _take_read_name(read, values, reading, parameter)
-    known = list_identifiers(target, server, title) | named
+    known = list_identifiers(target, server, title) | list_same_verbs(target) | named
     unnamed = [m for m in _WORD.finditer(rest) if not _is_known(m[0], known)]
     if not unnamed:
         return None
     if len(values) == 1 and values[0].kind in _ALSO_NAMING:
         (value,) = values
         beside = [m for m in unnamed if m.start() < value.start or value.end < m.end()]
+        if _owns_thing(rest[value.end :], noun):
+            return None
         # What a description says is a stranger's word: enough to ask, not to know.
         told = {stem_word(word) for word in split_words(target.description[:MAX_TOLD])}
         if all(_is_known(m[0], known | told) for m in beside):
@@ -244,6 +267,9 @@ def find_said_name(
     elif any(value.kind not in _NAMING for value in values):
         return None
     start, end = unnamed[0].start(), unnamed[-1].end()
+    if any(v.kind == "vague" and start <= v.start < end for v in scanned):
+        # `since 1 January` is no name.
+        return None
     text = rest[start:end].strip()
     # `the recipe Leek soup`: a capital behind the thing's own name, up to the end.
     before = split_words(rest[:start])[-1:]
@@ -253,16 +279,29 @@ def find_said_name(
     return SaidName(text[:MAX_NAME], plain) if behind and len(text) <= MAX_NAME else None
 
 
+def _owns_thing(behind: str, noun: Sequence[str]) -> bool:
+    """Whether a name is but that of whose the thing is: `Rex's stay` is no stay called Rex."""
+    owned = re.match(r"['\u2019]s\s+(?:\w+\s+){0,2}?(\w+)", behind)
+    return owned is not None and to_singular(owned[1].lower()) in noun
+
+
+_BELONGING = frozenset("by for from in of on since that to which with".split())
+
+
 def _asks_for_several(task: str, target: ToolDefinition, noun: Sequence[str]) -> bool:
     """Whether the things are said in the plural alone, which no name of the tool has: `which
     tickets has Ada` is about no ticket that is called so.
     """
+    words = split_words(task)
+    owned = [word for word, after in pairwise(words) if after in _BELONGING]
+    if any(to_singular(word) != word and to_singular(word) in noun for word in owned):
+        return not {*words} & {*noun}
     said = {*split_words(task)} - {*split_words(target.name)}
     many = {word for word in said if to_singular(word) != word and to_singular(word) in noun}
     return bool(many) and not said & {*noun}
 
 
-def _find_noun_of(target: ToolDefinition, parameter: str) -> tuple[str, ...]:
+def find_owner_noun(target: ToolDefinition, parameter: str) -> tuple[str, ...]:
     wanted = next((p for p in list_parameters(target.input_schema) if p.name == parameter), None)
     return _find_noun(wanted, target) if wanted is not None else ()
 

@@ -49,6 +49,48 @@ def describe_page(tool: ToolDefinition, arguments: Mapping[str, Any], answer: An
     return f"There may be more than these {len(rows)}{how}."
 
 
+def describe_count(tool: ToolDefinition, arguments: Mapping[str, Any], answer: Any) -> str:
+    """How many there are of what a list answered, for who asks that: as the answer says itself, or
+    as its rows are where it is whole; "" where neither is known.
+    """
+    fields = answer.items() if isinstance(answer, Mapping) else ()
+    totals = [
+        (str(name), value)
+        for name, value in fields
+        if isinstance(value, int) and not isinstance(value, bool)
+        if _TOTALS & {*split_words(str(name))} and not _OF_PAGES & {*split_words(str(name))}
+    ]
+    rows = list_answer_rows(answer)
+    if rows is None or not _is_listed(tool, answer):
+        return ""
+    if len(totals) == 1:
+        name, count = totals[0]
+        return f"{_count(count)} (`{name}`)."
+    paging = {p.name for p in list_parameters(tool.input_schema) if is_paging(p)}
+    is_part = paging & arguments.keys() or describe_page(tool, arguments, answer)
+    return "" if is_part else f"{_count(len(rows))}."
+
+
+def _count(number: int) -> str:
+    return f"There {'is' if number == 1 else 'are'} {number}"
+
+
+def _is_listed(tool: ToolDefinition, answer: Any) -> bool:
+    """Whether the list of an answer is what the tool lists: an order's `lines` are no orders."""
+    if not isinstance(answer, Mapping):
+        return True
+    about = {stem_word(word) for word in (*split_words(tool.name), *_LISTS)}
+    return any(
+        isinstance(value, list) and {stem_word(word) for word in split_words(str(name))} & about
+        for name, value in answer.items()
+    )
+
+
+_LISTS = "content data entries hits items list objects records results rows values".split()
+_TOTALS = frozenset({"total", "count"})
+_OF_PAGES = frozenset("page pages per limit".split())
+
+
 def find_page_size(tool: ToolDefinition) -> int:
     """How many rows a page has that nobody gave a size for; where the schema does not say, how many
     rows are taken for one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from datetime import tzinfo
 from itertools import islice
 from typing import Any
 
@@ -27,7 +28,9 @@ class Assignment:
 
     `done` are the pointers of parameters that have a value, `ambiguous` of those that several
     values fit; `used` are the numbers of values that went somewhere; `unread` are words that stand
-    for a value and went nowhere; `things` are words for what the tool is about.
+    for a value and went nowhere; `places` are the numbers of those
+    in each parameter; `things` are words for what the tool is about; `zone` is the time zone of
+    whoever asks.
     """
 
     def __init__(
@@ -37,16 +40,19 @@ class Assignment:
         values: Sequence[Value],
         given: Mapping[str, Any],
         things: Set[str] = frozenset(),
+        zone: tzinfo | None = None,
     ) -> None:
         # Letters whose lower case is longer would shift every place.
         lower = task.lower()
         self.task, self.lower = task, lower if len(lower) == len(task) else task
         self.parameters, self.values, self.things = parameters, values, things
+        self.zone = zone
         self.arguments: dict[str, Any] = {**given}
         self.origins: dict[str, ValueOrigin] = dict.fromkeys(given, "given")
         self.evidence: dict[str, str] = {}
         self.done: set[tuple[str, ...]] = {p.pointer for p in parameters if p.pointer[0] in given}
         self.ambiguous: set[tuple[str, ...]] = set()
+        self.places: dict[tuple[str, ...], set[int]] = {}
         self.doubtful: list[str] = []
         self.unread: list[str] = []
         said = {*_list_texts(given)}
@@ -83,7 +89,11 @@ class Assignment:
             place = inner
         place[parameter.pointer[-1]] = value
         self.done.add(parameter.pointer)
-        self.used.update(used)
+        taken = {*used}
+        self.places[parameter.pointer] = taken
+        self.used |= taken
+        if any(self.values[at].is_guessed for at in taken):
+            self.doubtful.append(parameter.name)
         self.origins.setdefault(parameter.name, origin)
         self.evidence.setdefault(parameter.name, evidence[:MAX_EVIDENCE])
 

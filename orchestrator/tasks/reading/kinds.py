@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Mapping, Set
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
-from orchestrator.tasks.reading.assignment import Assignment
+from orchestrator.tasks.reading.assignment import LINK, Assignment
 from orchestrator.tasks.reading.choices import (
     TaskWords,
     find_choice,
@@ -16,12 +18,12 @@ from orchestrator.tasks.reading.choices import (
     list_choices,
 )
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
-from orchestrator.tasks.reading.named import counts_several, is_beside_name
+from orchestrator.tasks.reading.named import counts_several, is_beside_name, list_labels
 from orchestrator.tasks.reading.parameters import ToolParameter
 from orchestrator.tasks.reading.units import UNITS, Unit
 from orchestrator.tasks.reading.values import Value
 from orchestrator.tasks.routing import words as w
-from registry.search.words import STOP_WORDS, split_words
+from registry.search.words import STOP_WORDS, split_words, stem_word
 
 _FROM = frozenset("from source origin start since after begin base beginning".split())
 _TO = frozenset("to target destination end until till before quote recipient into".split())
@@ -50,6 +52,67 @@ def read_coordinates(state: Assignment) -> None:
         state.assign(longitude[0], value.value[1], value.text, [at])
 
 
+def read_moments(state: Assignment) -> None:
+    """A day with a time of day for the one moment that is wanted: `move it to tomorrow at 3pm`. In
+    which time zone the API means it, no name says.
+    """
+    open_ones = state.list_open()
+    if any(p.kind == "time" and "string" in p.types for p in open_ones):
+        return
+    joined = [
+        (first, second)
+        for (first, a), (second, b) in pairwise(state.list_free())
+        if {a.kind, b.kind} == {"date", "time"} and _JOINED.fullmatch(state.lower, a.end, b.start)
+    ]
+    wanted = _prefer_beginning([p for p in open_ones if p.kind == "datetime"])
+    if len(joined) != 1 or len(wanted) != 1 or state.zone is None:
+        return
+    (places,) = joined
+    said = {state.values[at].kind: state.values[at] for at in places}
+    moment = datetime.fromisoformat(f"{said['date'].value}T{said['time'].value}")
+    start, end = state.values[places[0]].start, state.values[places[1]].end
+    (parameter,) = wanted
+    state.assign(
+        parameter, moment.replace(tzinfo=state.zone).isoformat(), state.task[start:end], places
+    )
+    state.doubtful.append(parameter.name)
+
+
+def _prefer_beginning(moments: list[ToolParameter]) -> list[ToolParameter]:
+    """Of several moments the only one that is required, or that with which something begins."""
+    required = [p for p in moments if p.required] or moments
+    return [p for p in required if _FROM & {*p.words}] if len(required) > 1 else required
+
+
+def read_periods(state: Assignment) -> None:
+    """`this week` for the two days between which something is looked for. Whether the last day
+    counts, and with which a week begins, nothing says.
+    """
+    periods = [(at, v) for at, v in state.list_free() if v.kind == "period"]
+    ends = [p for p in state.list_open() if p.kind in ("date", "datetime") and not p.required]
+    last = [p for p in ends if _TO & {*p.words}]
+    # `start_before` is an end.
+    first = [p for p in ends if _FROM & {*p.words} and p not in last]
+    if not len(periods) == len(first) == len(last) == 1:
+        return
+    ((at, value),) = periods
+    if _BEYOND.search(state.lower[: value.start]):
+        return
+    for parameter, day, hour in zip((*first, *last), value.value, _HOURS, strict=True):
+        if parameter.kind == "date":
+            state.assign(parameter, day, value.text, [at])
+        elif state.zone is not None:
+            moment = datetime.fromisoformat(f"{day}T{hour}").replace(tzinfo=state.zone)
+            state.assign(parameter, moment.isoformat(), value.text, [at])
+        state.doubtful.append(parameter.name)
+
+
+_BEYOND = re.compile(r"\b(?:after|before|by|since|till|until)\s+\Z")
+"""Words before a week by which not all of it is meant."""
+_HOURS = ("00:00:00", "23:59:59")
+_JOINED = re.compile(r"\s*,?\s*(?:(?:at|by|from|on|@)\s+(?:the\s+)?)?")
+
+
 def read_directions(state: Assignment) -> None:
     """`from A to B`, `since DATE`, `to EUR` for parameters whose names say the direction."""
     for said, names in ((_FROM_SAID, _FROM), (_TO_SAID, _TO), (_IN_SAID, _TO)):
@@ -62,14 +125,85 @@ def read_directions(state: Assignment) -> None:
                 (at, value, fitted)
                 for at, value in state.list_free()
                 if said.search(state.task[max(0, value.start - 30) : value.start])
-                and (fitted := fit_value(value, parameter, is_named=False)) is not NOTHING
+                and (fitted := _fit_directed(state, value, parameter)) is not NOTHING
                 and (is_confident(value, parameter) or said is not _IN_SAID)
             ]
             if len(found) == 1:
                 ((at, value, fitted),) = found
-                before = state.lower[: value.start].rstrip()
-                start = len(before) - len("between") if before.endswith("between") else value.start
+                start = _find_evidence(state, value)
                 state.assign(parameter, fitted, state.task[start : value.end], [at])
+                if value.kind == "date" and parameter.kind == "datetime":
+                    state.doubtful.append(parameter.name)
+
+
+def _find_evidence(state: Assignment, value: Value) -> int:
+    """Where the words for a value begin: of a time with the word that says its direction."""
+    before = state.lower[: value.start].rstrip()
+    if value.kind in ("date", "datetime") and (said := _TIMING.search(before)):
+        return said.start()
+    return len(before) - len("between") if before.endswith("between") else value.start
+
+
+_TIMING = re.compile(r"\b(?:since|after|before|between|until|till|from|starting)\Z")
+
+
+def _fit_directed(state: Assignment, value: Value, parameter: ToolParameter) -> Any:
+    """A value behind a direction; of a day that is to be a moment its beginning, or its end where
+    the day still counts: `until 5 March`.
+    """
+    if (value.kind, parameter.kind) != ("date", "datetime") or state.zone is None:
+        return fit_value(value, parameter, is_named=False)
+    counts = re.search(r"\b(?:to|until|till|through|and)\s+\Z", state.lower[: value.start])
+    hour = _HOURS[1 if counts is not None and _TO & {*parameter.words} else 0]
+    return datetime.fromisoformat(f"{value.value}T{hour}").replace(tzinfo=state.zone).isoformat()
+
+
+def doubt_times(state: Assignment) -> None:
+    """`closed after 1 March` may be meant for another field than `opened_after`, of two fields of
+    days only one is meant, and what is after a day is not on it.
+    """
+    for parameter in state.parameters:
+        if parameter.kind not in ("date", "datetime"):
+            continue
+        for at in state.places.get(parameter.pointer, ()):
+            if state.values[at].kind in ("date", "datetime"):
+                _doubt_time(state, parameter, state.values[at])
+
+
+def _doubt_time(state: Assignment, parameter: ToolParameter, value: Value) -> None:
+    before = state.lower[: value.start]
+    own = {stem_word(word) for word in parameter.words}
+    names = next((names for names in (_FROM, _TO) if names & {*parameter.words}), frozenset())
+    rivals = [p for p in state.list_open() if p.kind == parameter.kind and names & {*p.words}]
+    is_named = any(
+        words == len(parameter.words) and _is_before(state, label, value)
+        for label, words in list_labels(parameter)
+    )
+    event, side = _EVENT.search(before), _SIDE.search(before)
+    strange = event is not None and stem_word(event[1]) not in own
+    # `after` a day leaves it out, and `from` it takes it in; nothing says so of other names.
+    word = side[1] if side is not None else ""
+    beside = word not in ("", *parameter.words) and (not names or word != "since")
+    said = _FROM_SAID if names is _FROM else _TO_SAID
+    # What is due tomorrow is not due before tomorrow.
+    bounds = _BOUNDING & {*parameter.words} and len(parameter.pointer) == 1
+    aside = bool(bounds) and not is_named and said.search(before) is None
+    doubted = (rivals and not is_named) or strange or beside or aside
+    if doubted and parameter.name not in state.doubtful:
+        state.doubtful.append(parameter.name)
+
+
+def _is_before(state: Assignment, label: str, value: Value) -> bool:
+    return re.search(rf"\b{label}{LINK.pattern}\Z", state.lower[: value.start]) is not None
+
+
+_BOUNDING = frozenset("after before from since till until".split())
+_SIDE = re.compile(r"\b(after|before|since)\s+\Z")
+_EVENT = re.compile(
+    r"\b([a-z]{2,20}ed|born|bought|built|due|made|paid|sent|sold|taken|written)\s+"
+    r"(?:(?:on|or|after|before|between|from|since|starting|until|till|to)\s+){1,3}"
+    r"(?:[^\s]+\s+){0,4}(?:and\s+)?\Z"
+)
 
 
 def _is_wanted_elsewhere(parameter: ToolParameter, state: Assignment) -> bool:
@@ -88,6 +222,8 @@ def _has_direction(parameter: ToolParameter, names: Set[str], state: Assignment)
     arrival.
     """
     words = {*parameter.words}
+    if parameter.kind in ("date", "datetime") and (way := _WAYS.get(parameter.words[-2:])):
+        return way is names
     ends = words & {"arrival", "departure"}
     if not ends:
         return bool(names & words)
@@ -95,6 +231,17 @@ def _has_direction(parameter: ToolParameter, names: Set[str], state: Assignment)
         return ("departure" in ends) == (names is _FROM)
     both = {word for p in state.parameters if p.kind == parameter.kind for word in p.words}
     return {"arrival", "departure"} <= both and ("arrival" in ends) == (names is _FROM)
+
+
+_WAYS: Mapping[tuple[str, ...], Set[str]] = {
+    ("check", "in"): _FROM,
+    ("check", "out"): _TO,
+    ("checkin",): _FROM,
+    ("checkout",): _TO,
+    ("pick", "up"): _FROM,
+    ("drop", "off"): _TO,
+}
+"""Names of what begins and ends a stay or a loan."""
 
 
 def read_conversion(state: Assignment) -> None:
@@ -148,6 +295,12 @@ def read_choices(state: Assignment) -> None:
         if not parameter.enum or parameter.items is not None:
             continue
         found = find_choice(said, parameter)
+        if found is not None and _is_event(state, *found):
+            continue
+        if found is not None and _names_things(state, parameter, found[1]):
+            if not parameter.required:
+                continue
+            state.doubtful.append(parameter.name)
         if found is not None:
             chosen[parameter.pointer] = found
         elif not (parameter.is_choosing or parameter.required):
@@ -170,7 +323,7 @@ def read_choices(state: Assignment) -> None:
             continue
         if told.count(evidence.lower()) == 1 or owner is not None:
             state.assign(parameter, value, evidence, _find_texts(state, evidence))
-            if is_likely(value, evidence):
+            if is_likely(value, evidence) or _is_timed(state, evidence):
                 state.doubtful.append(parameter.name)
         else:
             state.ambiguous.add(parameter.pointer)
@@ -178,9 +331,44 @@ def read_choices(state: Assignment) -> None:
                 state.unread.append(evidence)
 
 
+def _names_things(state: Assignment, parameter: ToolParameter, evidence: str) -> bool:
+    """Whether a word of an enumeration is but the task's word for what the tool is about: `list the
+    vans` asks `list_vans` for all of them, and `list the vans of kind van` for some. In `the daily
+    report` another word says what it is about.
+    """
+    things = {stem_word(word) for word in state.things}
+    said = [stem_word(word) for word in split_words(state.task)]
+    own = [stem_word(word) for word in split_words(evidence)]
+    if not {*own} <= things or any(said.count(word) != 1 for word in own):
+        return False
+    following = said[said.index(own[-1]) + 1 :][:1]
+    return not {*following} & things and not is_beside_name(state, parameter, evidence)
+
+
+def _is_event(state: Assignment, value: Any, evidence: str) -> bool:
+    """Whether a word says what happened, and no state: `opened after 1 March` is not `open`."""
+    if split_words(str(value)) == split_words(evidence) or not evidence.endswith("ed"):
+        return False
+    pattern = rf"\b{re.escape(evidence)}\s+(?:{_WHEN})\b"
+    said = re.search(pattern, state.task, re.IGNORECASE) is not None
+    return said or _is_timed(state, evidence)
+
+
+def _is_timed(state: Assignment, evidence: str) -> bool:
+    """Whether a time stands behind a word: `placed yesterday` may be a state, or when it began."""
+    behind = re.compile(rf"\b{re.escape(evidence)}\s+(?:(?:{_WHEN})\s+){{0,2}}\Z", re.IGNORECASE)
+    timed = ("date", "datetime", "period", "vague")
+    return evidence.endswith("ed") and any(
+        value.kind in timed and behind.search(state.task[: value.start]) for value in state.values
+    )
+
+
+_WHEN = "after|before|between|by|from|in|last|next|on|since|this|to|today|until|with|yesterday"
+
+
 def _find_texts(state: Assignment, evidence: str) -> list[int]:
     said = evidence.lower().strip("\"'`")
-    return [at for at, v in state.list_free() if str(v.value).lower() == said]
+    return [at for at, v in state.list_free() if said in (str(v.value).lower(), v.text.lower())]
 
 
 def read_truths(state: Assignment) -> None:
@@ -266,7 +454,8 @@ def read_by_kind(state: Assignment) -> None:
             if len(found) != 1:
                 continue
             ((at, value, fitted),) = found
-            if value.kind == "number" and _counts_things(state, value, parameter):
+            counts = value.kind == "number" and value.unit is None
+            if counts and _counts_things(state, value, parameter):
                 continue
             if _is_only_taker(state, parameter, value, confident):
                 state.assign(parameter, fitted, value.text, [at])
@@ -307,6 +496,12 @@ def _doubt_filter(state: Assignment, parameter: ToolParameter, value: Value) -> 
         state.doubtful.append(parameter.name)
 
 
+_MEASURING = frozenset(
+    "above after at before below between from in over since than under until within".split()
+)
+"""Words before a number that make it a year or an amount: `books from 1815`."""
+
+
 def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
     """Whether a number is one of things that are not the parameter's: `show me 3 tickets`, but not
     `when was batch 17 brewed` for a "batch number", nor `when is invoice 771 due` for a tool that
@@ -315,8 +510,10 @@ def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) ->
     before = _WORD_BEFORE.search(state.lower[max(0, value.start - 40) : value.start])
     things = state.things - w.READING_VERBS - w.WRITING_VERBS
     own = {*parameter.words, *split_words(parameter.description), *things} - STOP_WORDS
-    if before is not None and before[1] in own:
+    if before is not None and stem_word(before[1]) in {stem_word(word) for word in own}:
         return False
+    if before is not None and before[1] in _MEASURING:
+        return True
     behind = re.match(r"\s+([^\W\d_]+)", state.lower[value.end :])
     if behind is None:
         return False

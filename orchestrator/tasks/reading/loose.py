@@ -21,7 +21,7 @@ _SOUGHT = re.compile(
     re.IGNORECASE,
 )
 _ABOUT = re.compile(
-    r"\b(?:search(?:\s+\w+){1,2}?\s+for|about|containing|mentioning)\s+"
+    r"\b(?:search(?:\s+\w+){1,2}?\s+for|about|containing|matching|mentioning|named|called)\s+"
     r"(?P<text>[^.,;?!\n\0]{2,200})",
     re.IGNORECASE,
 )
@@ -38,7 +38,7 @@ _LAST_WORD = re.compile(r"\s+(?P<word>[a-z][\w-]{1,60})\s*(?=$|[.,;?!])")
 _WORD_BEHIND = re.compile(
     r"\s+(?P<word>[a-z][\w-]{1,60})(?=\s*(?:$|[.,;?!])|\s+(?:at|for|from|in|of|on|to|with)\b)"
 )
-_LEADING = re.compile(r"\b(?:the|of|in|at|for|on|by)\s+\Z", re.IGNORECASE)
+_LEADING = re.compile(r"\b(?:the|of|in|into|at|for|from|on|by|to)\s+\Z", re.IGNORECASE)
 _WORD_KINDS = frozenset({"", "name", "id", "place", "person"})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.tasks.reading.assignment import LINK, Assignment
@@ -30,6 +30,7 @@ _COUNTED = re.compile(
     r"no\s+more\s+than|oldest)\s+\Z",
     re.IGNORECASE,
 )
+_CHOOSING = re.compile(r"last|latest|newest|oldest|top", re.IGNORECASE)
 _ROW = re.compile(
     r"\s*(?:=|:)?\s*(?P<row>[\w-]{1,60}(?:\s*,\s*(?!and\b)[\w-]{1,60}){1,20}"
     r"(?:,?\s+and\s+[\w-]{1,60})?)"
@@ -68,11 +69,28 @@ def read_named(state: Assignment) -> None:
             )
         ]
         distinct = {at: (value, evidence) for _, at, value, evidence in mine}
+        if len(distinct) == 2:
+            distinct = _keep_aim(state, distinct)
         if len(distinct) == 1:
             ((at, (value, evidence)),) = distinct.items()
             state.assign(parameter, value, evidence, [at] if at >= 0 else [])
         elif distinct:
             state.ambiguous.add(parameter.pointer)
+
+
+def _keep_aim(
+    state: Assignment, found: Mapping[int, tuple[Any, str]]
+) -> dict[int, tuple[Any, str]]:
+    """Of two values the one that something is brought to: `from rack A to rack B`. Where it comes
+    from stays a value that went nowhere.
+    """
+    before = {
+        at: state.lower[: state.values[at].end - len(evidence)]
+        for at, (_, evidence) in found.items()
+    }
+    aims = [at for at, text in before.items() if re.search(r"\b(?:in)?to\s+(?:the\s+)?\Z", text)]
+    sources = [at for at, text in before.items() if re.search(r"\bfrom\s+(?:the\s+)?\Z", text)]
+    return {aims[0]: found[aims[0]]} if len(aims) == len(sources) == 1 else dict(found)
 
 
 def _is_nearer(
@@ -99,6 +117,9 @@ def _find_named(state: Assignment, parameter: ToolParameter) -> Iterator[tuple[i
         for found in state.find_mentions(f"{label}s?"):
             at = state.find_value_behind(found.end())
             fitted = state.fit_free(at, parameter)
+            if at is not None and counts_several(parameter, found.group()):
+                # `orders of Jon Dahl` are his, and none that has his name for an id.
+                fitted = NOTHING if state.values[at].kind in ("name", "quoted") else fitted
             if at is not None and fitted is not NOTHING:
                 yield size, at, fitted, state.task[found.start() : state.values[at].end]
             counts = not parameter.is_numeric or counts_several(parameter, found.group())
@@ -116,8 +137,8 @@ def counts_several(parameter: ToolParameter, said: str) -> bool:
 
 def read_titled(state: Assignment) -> None:
     """`titled "Broken sink"`, `called Broken sink`: the title, up to where the clause ends. Without
-    quotation marks only what a call needs is read so, or what is made is called (`create a pet
-    called Rex`), and it may have ended elsewhere.
+    quotation marks only what a call needs is read so, what a list is narrowed by, or what is made
+    is called (`create a pet called Rex`), and it may have ended elsewhere.
     """
     wanted = _list_titles(state)
     found = [*_TITLED.finditer(state.task)]
@@ -134,7 +155,9 @@ def read_titled(state: Assignment) -> None:
             return
     plain = _TITLE.match(state.task, said.end())
     is_made = any(made.end() == said.end() for made in _MADE.finditer(state.task))
-    if plain is not None and (parameter.required or is_made):
+    # What a list is narrowed by: `patients called Berg`.
+    is_filter = len(parameter.pointer) == 1
+    if plain is not None and (parameter.required or is_made or is_filter):
         covered = state.list_covered(*plain.span("title"))
         evidence = state.task[said.start() : plain.end()]
         state.assign(parameter, plain["title"], evidence, covered)
@@ -165,7 +188,8 @@ _OF_ANOTHER = re.compile(
 """`to the team`, of which `called Rockets` tells the name, and not of what is added to it."""
 _TITLES = frozenset("title name subject summary".split())
 _TITLED = re.compile(
-    r"\b(?:(?:en)?titled|called|named|with\s+(?:the\s+)?(?:title|name|subject|summary))\s+"
+    r"(?:\b(?:(?:en)?titled|called|named|with\s+(?:the\s+)?(?:title|name|subject|summary))|"
+    r"(?<=[,:]\s)(?:title|subject|summary))\s+"
     r"(?=[^\W_]|[\"\u201c'`\u00ab\u201e])",
     re.IGNORECASE,
 )
@@ -174,6 +198,51 @@ _TITLE = re.compile(
     r"(?=\s*(?:\Z|[,:.!?](?:\s|\Z)|[;\n\"])|\s+(?:for|with|and|in|on|to|at|by|from|due|assigned|as)\b)",
     re.IGNORECASE,
 )
+
+
+def read_phones(state: Assignment) -> None:
+    """`phone 0171 555 20`: the digits behind the name of what takes a telephone number."""
+    for parameter in state.list_open():
+        if not _PHONES & {*parameter.words} or "string" not in parameter.types or parameter.enum:
+            continue
+        found = [
+            match
+            for label, _ in list_labels(parameter)
+            for mention in state.find_mentions(label)
+            if (match := _PHONE.match(state.task, mention.end()))
+        ]
+        if len(found) == 1:
+            span = found[0].span("phone")
+            covered = state.list_covered(*span)
+            state.assign(parameter, found[0]["phone"], found[0]["phone"], covered)
+
+
+_PHONES = frozenset("phone telephone tel mobile cell cellphone fax".split())
+_PHONE = re.compile(
+    r"(?:\s*(?:=|:)\s*|\s+)(?:(?:number|is|no\.?)\s+){0,2}"
+    r"(?P<phone>\+?\(?\d[\d ()./-]{3,24}\d)(?![\w-])"
+)
+
+
+def read_full_names(state: Assignment) -> None:
+    """The two words of a person's name for a first and a last name: `a student named Lisa Bell`."""
+    first = [p for p in state.list_open() if {*p.words[:1]} & _FIRST and p.words[1:] == ("name",)]
+    last = [p for p in state.list_open() if {*p.words[:1]} & _LAST and p.words[1:] == ("name",)]
+    names = [
+        (at, value)
+        for at, value in state.list_free()
+        if value.kind in ("name", "quoted") and len(str(value.value).split()) == 2
+    ]
+    if not len(first) == len(last) == len(names) == 1:
+        return
+    ((at, value),) = names
+    for parameter, part in zip((*first, *last), str(value.value).split(), strict=True):
+        state.assign(parameter, part, value.text, [at])
+        state.doubtful.append(parameter.name)
+
+
+_FIRST = frozenset({"first", "given"})
+_LAST = frozenset({"last", "family"})
 
 
 def read_explicit(state: Assignment) -> None:
@@ -241,7 +310,11 @@ def read_counts(state: Assignment) -> None:
                 # `boats at most 20000` limits their price, where no page has as many.
                 continue
             if fitted is not NOTHING and counting[0].pointer not in state.done:
-                state.assign(counting[0], fitted, value.text, [at])
+                # What is newest is not what comes first.
+                plain = before is not None and not _CHOOSING.match(before[0])
+                said = before[0] if plain and before is not None else ""
+                evidence = state.task[value.start - len(said) : value.end]
+                state.assign(counting[0], fitted, evidence, [at])
 
 
 def _is_asked_for(state: Assignment, value: Value) -> bool:
@@ -272,7 +345,7 @@ def read_set(state: Assignment) -> None:
         for p in state.list_open()
         if not (p.items or p.is_choosing)
         for label, _ in list_labels(p)
-        if re.fullmatch(rf"{label}(?:\s+(?:date|field|value))?", said["field"], re.IGNORECASE)
+        if re.fullmatch(rf"{_OWNER}{label}(?:\s+{_FIELD})?", said["field"], re.IGNORECASE)
     ]
     if len(named) != 1:
         return
@@ -289,9 +362,11 @@ def read_set(state: Assignment) -> None:
 
 
 _PLAIN = frozenset({"", "name", "text", "place", "person"})
+_OWNER = r"(?:[^\n]{1,40}(?:['\u2019]s?|\s#?\d[\w.-]{0,40})\s+)?"
+_FIELD = r"(?:date|field|number|value)"
 _SET = re.compile(
     r"(?:[^\n]{0,60}?[,;:.!])?\s*(?:please\s+)?(?:set|change|update|edit|modify|switch)\s+(?:(?:the|its|their)\s+)?"
-    r"(?P<field>[^\W\d_][\w -]{0,40}?)(?:\s+(?:of|for|on|in)\s+[^\n]{1,200}?)?"
+    r"(?P<field>[^\W\d_][\w '\u2019-]{0,80}?)(?:\s+(?:of|for|on|in)\s+[^\n]{1,200}?)?"
     r"\s+(?:to|into|as)\s+"
     r"(?P<value>\S(?:[^\n]{0,2000}?\S)?)\s*[.!]?\s*",
     re.IGNORECASE,

@@ -24,8 +24,10 @@ from sandbox.schemas.validator import get_checker
 MAX_TASK = 4_000
 MAX_UNUSED = 20
 RULES = (
+    named.read_full_names,
     named.read_titled,
     named.read_set,
+    named.read_phones,
     named.read_named,
     named.read_explicit,
     bounds.read_named_bounds,
@@ -34,6 +36,8 @@ RULES = (
     loose.read_behind_colon,
     kinds.read_coordinates,
     kinds.read_conversion,
+    kinds.read_moments,
+    kinds.read_periods,
     kinds.read_directions,
     kinds.read_amount_currency,
     kinds.read_choices,
@@ -50,6 +54,7 @@ RULES = (
     loose.read_sought,
     loose.read_sole_name,
     loose.read_lower_places,
+    kinds.doubt_times,
 )
 """Every rule, the plainest first."""
 
@@ -83,7 +88,9 @@ def read_arguments(
         for value in scan_values(task, now)
         if value.kind != "name" or tuple(split_words(value.text)) not in labels
     ]
-    state = Assignment(task, parameters, values, given or {}, frozenset(split_words(tool)))
+    things = frozenset(split_words(tool))
+    zone = now.tzinfo if now is not None else None
+    state = Assignment(task, parameters, values, given or {}, things, zone)
     for read in RULES:
         read(state)
     fill_in(state, tool_schema, memory or {}, defaults or {})

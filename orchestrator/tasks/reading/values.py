@@ -1,6 +1,6 @@
 """Values in a task's words: numbers with units, dates, addresses, codes, quotations, names.
 
-What has two readings (`03/04/2026`, `1,5`, `next week`) is found too, as a value of the kind
+What has two readings (`03/04/2026`, `1,5`, `next Friday`) is found too, as a value of the kind
 `vague`, which goes into no argument.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
@@ -44,6 +44,9 @@ ValueKind = Literal[
     "code",
     "name",
     "json",
+    "letter",
+    "period",
+    "range",
     "vague",
 ]
 MAX_VALUES = 100
@@ -72,8 +75,31 @@ _MONTH_FIRST = re.compile(
     rf"\b(?P<month>{_MONTH})\.?\s+{_DAY},?\s+(?P<year>\d{{4}})\b", re.IGNORECASE
 )
 _SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})([/.])(\d{1,2})\2(\d{4})(?![\w/])")
+_DAY_AND_MONTH = re.compile(
+    rf"\b{_DAY}\.?\s+(?:of\s+)?(?P<month>{_MONTH})\b(?!\.?,?\s+\d)", re.IGNORECASE
+)
+_MONTH_AND_DAY = re.compile(
+    rf"\b(?P<month>{_MONTH})\.?\s+{_DAY}\b(?!,?\s+\d{{4}}|[:.,/-]\d)", re.IGNORECASE
+)
+_MONTH_SAID = re.compile(
+    rf"(?<=\bin )(?P<month>{_MONTH})\b(?:\s+(?P<year>[12]\d{{3}})\b)?(?!\.?\s+\d)", re.IGNORECASE
+)
 _NEAR_DAY = re.compile(r"\b(?:the\s+day\s+after\s+tomorrow|today|tomorrow|yesterday)\b", re.I)
-_WEEKDAY = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_WEEKDAY = "|".join(_WEEKDAYS)
+_WEEKDAY_SAID = re.compile(
+    rf"(?<!next )(?<!last )(?<!past )(?<!coming )(?<!every )(?<!each )\b(?:this\s+)?"
+    rf"(?P<weekday>{_WEEKDAY})\b(?!\s+(?:{_WEEKDAY}|morning|afternoon|evening|night|(?-i:[A-Z])))",
+    re.IGNORECASE,
+)
+_OVER = re.compile(
+    r"\b(?:since|ago|was|were|did|had)\b|\b(?!(?:scheduled|planned|expected|booked|reserved|fred|ted)"
+    r"\b)[a-z]{2,20}ed\s+(?:on|after|before|between|from)\b"
+)
+"""Words by which a task is about what is over."""
+_PERIOD = re.compile(
+    r"\b(?P<which>this|next|last|past|coming)\s+(?P<unit>week|month)\b", re.IGNORECASE
+)
 _VAGUE_DATE = re.compile(
     rf"\b(?:(?:next|last|this|past|coming)\s+(?:few\s+)?(?:days?|weeks?|weekend|months?|years?|"
     rf"quarter|morning|afternoon|evening|night|hours?|{_WEEKDAY})|tonight|{_WEEKDAY}s?|weekend|"
@@ -119,6 +145,10 @@ _NAME = re.compile(
     r"(?<![\w@./'-])[^\W\d_a-z][\w'\u2019-]{0,40}(?:\s+(?:(?:de|la|le|van|von|der|of|the|upon|am|del|di)\s+)?"
     r"[^\W\d_a-z][\w'\u2019-]{0,40}){0,4}"
 )
+_OWNER = re.compile(r"['\u2019]s\Z")
+_OWNED = re.compile(r" [a-z]")
+_PLACED = re.compile(r"\b(?:in|at|near|around)\s+\Z", re.IGNORECASE)
+"""Words before a name whose last letters are its own: `in St John's today`."""
 _JSON = re.compile(r"[\[{][^\n]{2,2000}[\]}]")
 _SPELLED = dict(zip("two three four five six seven eight nine ten twelve".split(),
                     (2, 3, 4, 5, 6, 7, 8, 9, 10, 12), strict=True))  # fmt: skip
@@ -136,7 +166,10 @@ _NO_NAMES = (
 @dataclass(frozen=True)
 class Value:
     """A value that a task says: `text` stands at `start` to `end` of the task, `value` is it as
-    JSON. A `number` may have a unit; a `time` is `HH:MM:SS`; `coordinates` are a pair.
+    JSON. A `number` may have a unit; a `time` is `HH:MM:SS`; `coordinates` are a pair, and a
+    `period` is its first and its last day. A `range` (`5-10`) and a `letter` are a value only
+    behind the name of what takes a text: `phone 555-10`, `rack B`. `is_guessed`: the year or the
+    zone of a time was not said, and is the likelier one.
     """
 
     kind: ValueKind
@@ -146,11 +179,12 @@ class Value:
     end: int
     unit: Unit | None = None
     currency: str = ""
+    is_guessed: bool = False
 
 
 def scan_values(task: str, now: datetime | None = None) -> tuple[Value, ...]:
-    """The values in a task, in its order, at most 100. Days such as `tomorrow` are dates only with
-    `now`, in its time zone.
+    """The values in a task, in its order, at most 100. Days such as `tomorrow`, `Friday` or `1
+    March` are dates only with `now`, in its time zone.
     """
     found: list[Value] = []
     text = task
@@ -170,8 +204,9 @@ def _build_scans(now: datetime | None) -> tuple[Callable[[str], Iterable[Value]]
         _scan_urls,
         lambda text: _scan(text, "email", _EMAIL),
         lambda text: _scan(text, "uuid", _UUID),
-        _scan_datetimes,
+        lambda text: _scan_datetimes(text, now),
         lambda text: _scan_dates(text, now),
+        lambda text: _scan_near_dates(text, now),
         _scan_ips,
         lambda text: _scan(text, "path", _PATH),
         _scan_coordinates,
@@ -180,13 +215,13 @@ def _build_scans(now: datetime | None) -> tuple[Callable[[str], Iterable[Value]]
         lambda text: _scan(text, "vague", _COMMA_NUMBER),
         _scan_vague_dates,
         lambda text: _scan(text, "vague", _PORT),
-        lambda text: _scan(text, "vague", _RANGE),
+        lambda text: _scan(text, "range", _RANGE),
         _scan_numbers,
         lambda text: _scan(text, "code", _CODE),
         _scan_spelled_numbers,
         _scan_currencies,
         _scan_names,
-        lambda text: _scan(text, "vague", _LETTER),
+        lambda text: _scan(text, "letter", _LETTER),
     )
 
 
@@ -224,7 +259,7 @@ def _scan_urls(text: str) -> Iterable[Value]:
         yield Value("url", url, url, found.start(), found.start() + len(url))
 
 
-def _scan_datetimes(text: str) -> Iterable[Value]:
+def _scan_datetimes(text: str, now: datetime | None) -> Iterable[Value]:
     for found in _DATETIME.finditer(text):
         said = found.group()
         try:
@@ -232,9 +267,14 @@ def _scan_datetimes(text: str) -> Iterable[Value]:
         except ValueError:
             yield Value("vague", said, said, *found.span())
             continue
-        # RFC 3339 needs an offset: without one it is not known which moment is meant.
+        # RFC 3339 needs an offset. What a person writes without one is likely their own time; with
+        # its `T` it was copied from somewhere.
+        is_guessed = parsed.tzinfo is None and now is not None and " " in said
+        if is_guessed and now is not None:
+            parsed = parsed.replace(tzinfo=now.tzinfo)
         kind: ValueKind = "vague" if parsed.tzinfo is None else "datetime"
-        yield Value(kind, said, said.replace(" ", "T"), *found.span())
+        told = parsed.isoformat() if is_guessed else said.replace(" ", "T")
+        yield Value(kind, said, told, *found.span(), is_guessed=is_guessed)
 
 
 def _scan_dates(text: str, now: datetime | None) -> Iterable[Value]:
@@ -242,10 +282,9 @@ def _scan_dates(text: str, now: datetime | None) -> Iterable[Value]:
         yield _build_date(found, *map(int, found.group().split("-")))
     for pattern in (_DAY_FIRST, _MONTH_FIRST):
         for found in pattern.finditer(text):
-            month = next(
-                n for n, name in enumerate(_MONTHS, 1) if name[:3] == found["month"].lower()[:3]
+            yield _build_date(
+                found, int(found["year"]), _find_month(found["month"]), int(found["day"])
             )
-            yield _build_date(found, int(found["year"]), month, int(found["day"]))
     for found in _SLASHED.finditer(text):
         one, other, year = int(found[1]), int(found[3]), int(found[4])
         if one <= 12 < other:
@@ -262,6 +301,78 @@ def _scan_dates(text: str, now: datetime | None) -> Iterable[Value]:
         else:
             day = (now + timedelta(days=days)).date()
             yield Value("date", found.group(), day.isoformat(), *found.span())
+
+
+def _find_month(said: str) -> int:
+    return next(n for n, name in enumerate(_MONTHS, 1) if name[:3] == said.lower()[:3])
+
+
+def _scan_near_dates(text: str, now: datetime | None) -> Iterable[Value]:
+    """Days and weeks of which nothing but their distance to `now` says which they are."""
+    if now is None:
+        return
+    is_past = _OVER.search(text) is not None
+    for pattern in (_DAY_AND_MONTH, _MONTH_AND_DAY):
+        for found in pattern.finditer(text):
+            yield _build_near_date(found, now.date(), is_past)
+    for found in _WEEKDAY_SAID.finditer(text):
+        if not is_past:
+            # Today's own name may mean the same day of the next week.
+            ahead = (_WEEKDAYS.index(found["weekday"].lower()) - now.weekday()) % 7
+            told = (now.date() + timedelta(days=ahead or 7)).isoformat()
+            yield Value("date", found.group(), told, *found.span(), is_guessed=not ahead)
+    for found in _PERIOD.finditer(text):
+        yield _build_period(found, now.date())
+    for found in _MONTH_SAID.finditer(text):
+        yield _build_month(found, now.date(), is_past)
+
+
+def _build_near_date(found: re.Match[str], today: date, is_past: bool) -> Value:
+    """A day without its year: of this year, unless that does not fit whether it is over; then of
+    the year in which it is nearer.
+    """
+    month, day = _find_month(found["month"]), int(found["day"])
+    same = _build_date(found, today.year, month, day)
+    if same.kind != "date":
+        return same
+    said = date.fromisoformat(same.value)
+    if said <= today if is_past else said >= today:
+        return same
+    years = [today.year - 1] if is_past else [today.year, today.year + 1]
+    near = [each for year in years if (each := _build_date(found, year, month, day)).kind == "date"]
+    if not near:
+        return replace(same, kind="vague", value=same.text)
+    nearest = min(near, key=lambda each: abs(date.fromisoformat(each.value) - today))
+    return replace(nearest, is_guessed=True)
+
+
+def _build_period(found: re.Match[str], today: date) -> Value:
+    step = {"last": -1, "past": -1, "this": 0, "next": 1, "coming": 1}[found["which"].lower()]
+    if found["unit"].lower() == "week":
+        first = today + timedelta(days=7 * step - today.weekday())
+        last = first + timedelta(days=6)
+    else:
+        first = _add_months(today.replace(day=1), step)
+        last = _add_months(first, 1) - timedelta(days=1)
+    return Value("period", found.group(), (first.isoformat(), last.isoformat()), *found.span())
+
+
+def _build_month(found: re.Match[str], today: date, is_past: bool) -> Value:
+    """A whole month; without its year the last one that began, where it is over, else the next one
+    that has not ended.
+    """
+    month = _find_month(found["month"])
+    fits = month <= today.month if is_past else month >= today.month
+    nearest = today.year if fits else today.year + (-1 if is_past else 1)
+    first = date(int(found["year"] or nearest), month, 1)
+    last = _add_months(first, 1) - timedelta(days=1)
+    return Value("period", found.group(), (first.isoformat(), last.isoformat()), *found.span())
+
+
+def _add_months(first: date, months: int) -> date:
+    """The first of the month that many months later."""
+    year, month = divmod(first.year * 12 + first.month - 1 + months, 12)
+    return date(year, month + 1, 1)
 
 
 def _build_date(found: re.Match[str], year: int, month: int, day: int) -> Value:
@@ -394,6 +505,8 @@ def _scan_names(text: str) -> Iterable[Value]:
             start, said = end - len(rest), rest
         while said and (said.split()[-1].lower() in _NO_NAMES or said.split()[-1] == "and"):
             said = said.rsplit(None, 1)[0] if len(said.split()) > 1 else ""
+        if _OWNER.search(said) and _OWNED.match(text, end) and not _PLACED.search(text[:start]):
+            said = said[:-2]
         # A lone letter is a degree's, a grade's, or the first word of nothing.
         if len(said) > 1 and not said[0].islower():
             yield Value("name", said, said, start, start + len(said))

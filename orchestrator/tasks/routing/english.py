@@ -99,7 +99,8 @@ def _classify_figures(said: Sentence) -> TaskIntent | None:
     if all(word in (QUOTED, ",") for word in said.words):
         return TaskIntent("remark", "quotation")
     past = first in w.PAST and not said.is_question and first not in ("was", "were", "did", "had")
-    if past or (first.endswith("ed") and first not in ("feed", "need", "embed", "seed", "speed")):
+    told = first.endswith("ed") and first not in ("feed", "need", "embed", "seed", "speed")
+    if past or (told and not _are_things(said.words[1:])):
         return TaskIntent("remark", "statement")
     if first in w.PRAISE and (second == "for" or said.get_word(2) in ("for", "finding", "listing")):
         return TaskIntent("remark", "exclamation")
@@ -278,7 +279,9 @@ def _asks_with_verb(said: Sentence, start: int) -> bool:
         return second in w.AUXILIARIES
     if first == "who":
         owns = second.endswith("s") and second not in ("cares", "knows", "dares")
-        return second in w.AUXILIARIES or said.is_question or owns
+        # `who opened ticket 12` is about just that one.
+        exact = _is_exact(said.words[2:])
+        return second in w.AUXILIARIES or said.is_question or owns or exact
     if first == "what" and second not in w.AUXILIARIES and not said.is_question:
         return any(word in w.AUXILIARIES for word in said.words[start : start + 5])
     if first == "how" or first == "which":
@@ -454,7 +457,8 @@ def _classify_order(said: Sentence) -> TaskIntent | None:
         return TaskIntent("remark", "figurative")
     found = TaskIntent("command", "imperative", True, "read" if reads else "write")
     if rest[:1] == ("of",):
-        return replace(found, reason="terse", certain=False)
+        # `email of Ann` is a noun.
+        return replace(found, reason="terse", certain=False, access="read")
     if not rest:
         return replace(found, reason="deictic", certain=False)
     if verb in ("tell", "show", "give", "name", "find", "explain", "describe", "look"):
@@ -584,17 +588,40 @@ def _has_own_subject(words: tuple[str, ...]) -> bool:
 def _classify_statement(said: Sentence) -> TaskIntent:
     """What is left: a statement, or a few words that name something."""
     first = said.get_word(0)
-    if first in w.PRONOUNS or any(word in w.FINITE for word in said.words[1:]):
+    verbs = (
+        _has_main_verb(said.words) if _begins_with_things(said) else w.FINITE & {*said.words[1:]}
+    )
+    if first in w.PRONOUNS or verbs:
         wanted = first in ("i", "we") and said.has_phrase(("wondering if you could",))
         if wanted:
             return TaskIntent("command", "suggestion", False)
         return TaskIntent("remark", "statement")
     if _is_negated(said.words):
+        if _begins_with_things(said) and {"not", "without"} & {*said.words}:
+            return TaskIntent("command", "negated part", False, "read")
         return TaskIntent("remark", "negation")
     if _asks_for_list(said):
         return TaskIntent("command", "listing", False, "read")
-    polite = said.words[-1] in _PLEASE
-    return TaskIntent("command", "terse", False, "read" if polite else None)
+    reads = said.words[-1] in _PLEASE or _begins_with_things(said)
+    return TaskIntent("command", "terse", False, "read" if reads else None)
+
+
+def _begins_with_things(said: Sentence) -> bool:
+    """Whether words without a verb begin with things that there are: `the owner of dog 1`, `price
+    of item 3`, or several: who wants some to be made says so, and `tickets assigned to Bob` are
+    those that there are.
+    """
+    first = said.get_word(0)
+    if first == "the" or (said.get_word(1) == "of" and first not in w.WRITING_VERBS):
+        return True
+    words = said.drop(1).words if first in ("all", "our", "my") else said.words
+    return any(_ends_in_plural((word,)) and word not in w.WRITING_VERBS for word in words[:2])
+
+
+def _are_things(words: tuple[str, ...]) -> bool:
+    """Whether words are one thing in the plural, and what it is of: `orders`, `orders of Ada`."""
+    end = next((at for at, word in enumerate(words) if word in ("of", "for", "in")), len(words))
+    return 1 <= end <= 2 and _ends_in_plural(words[:end]) and not w.PAST & {*words}
 
 
 def _asks_for_list(said: Sentence) -> bool:

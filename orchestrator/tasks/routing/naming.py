@@ -9,7 +9,7 @@ nothing, so that a text stuffed with words lets nothing be called.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -55,8 +55,8 @@ _ASKED = (
     (r"how\s+wide", "width"),
     (r"how\s+heavy", "weight"),
     (r"how\s+(?:warm|hot|cold)", "celsius fahrenheit temperature degrees"),
-    (r"when", "date time due day start end"),
-    (r"who", "name owner author customer artist"),
+    (r"when", "date time due day start end at on"),
+    (r"who", "name owner author customer artist assignee creator"),
 )
 """What a question asks for, and fields that have that of a thing."""
 _ASKED_OF_MANY = ((r"who\s+are\s+(?:the|our|your)", "name"),)
@@ -81,18 +81,92 @@ def name_words(
     known = list_identifiers(tool, server, title)
     rest = strip_values(task, reading, known)
     said = list_said(_strip_asked(rest, known, is_one=bool(reading.evidence)))
+    sets = _sets_value(said, tool, reading)
+    silent = NEUTRAL | _SETTING if sets else NEUTRAL
+    verb = next((word for word in split_words(tool.name) if any(word in v for v in _SAME)), "")
     unnamed = tuple(
-        dict.fromkeys(word for word in said if word not in NEUTRAL and stem_word(word) not in known)
+        dict.fromkeys(
+            word
+            for word in said
+            if word not in silent and not _is_ordered(word, [verb]) and not _has_form(word, known)
+        )
     )
-    stems = {stem_word(word) for word in [*said, *_list_kinds(task, reading)]}
-    verbs = w.READING_VERBS | _SEEKING
-    wanted = [stem_word(word) for word in split_words(tool.name) if word not in verbs]
+    stems = {_find_form(word) for word in [*said, *_list_kinds(task, reading)]}
+    verbs = w.READING_VERBS | _SEEKING | (_CHANGING if sets else frozenset())
+    own = [word for word in split_words(tool.name) if word not in verbs]
+    # `get_all` and `get_by_id` say how many are given, and not of what.
+    own = [word for word in own if word not in _SAYING_LITTLE] or own
+    wanted = [_find_form(word) for word in own if not _is_ordered(word, said)]
+    unnamed = tuple(dict.fromkeys((*unnamed, *_find_other_head(said, wanted, reading))))
     told = all(each in stems for each in wanted) or (
         _has_code(reading) and _says_verb(task, _find_own_verb(tool))
     )
     whole = not unnamed and bool(wanted) and told
-    many = any(stem_word(word) in wanted and word != to_singular(word) for word in said)
+    many = any(_find_form(word) in wanted and word != to_singular(word) for word in said)
     return Naming(unnamed, whole, whole and many)
+
+
+def _sets_value(said: Iterable[str], tool: ToolDefinition, reading: Reading) -> bool:
+    """Whether a task orders a change by any verb for it, and says what becomes of which thing:
+    `mark job 3 as done` for `update_job`.
+    """
+    return (
+        tool.access != "read"
+        and bool(_CHANGING & {*split_words(tool.name)} and _SETTING & {*said} - {"as"})
+        and len(reading.evidence) > 1
+    )
+
+
+def _find_form(word: str) -> str:
+    """The stem of a word; a booking is no book, so what ends in `ing` is by itself."""
+    single = to_singular(word)
+    return single if single.endswith("ing") and len(single) > 5 else stem_word(word)
+
+
+def _has_form(word: str, known: Set[str]) -> bool:
+    return _find_form(word) in known
+
+
+def _find_other_head(said: Sequence[str], wanted: Sequence[str], reading: Reading) -> Iterator[str]:
+    """The things that are wanted, where those that the tool is about only tell which: `customers
+    with open jobs` are no jobs. What is theirs is wanted of them (`names of the customers`), and
+    a word right before them tells which they are (`sales orders`).
+    """
+    values = {*split_words(" ".join(reading.evidence.values()))}
+    many = [
+        (word, after)
+        for word, after in pairwise([*said, ""])
+        if word != to_singular(word) and word not in NEUTRAL and word not in values
+    ]
+    forms = [_find_form(word) for word, _ in many]
+    if forms and forms[0] not in wanted and {*forms[1:]} & {*wanted}:
+        head, after = many[0]
+        if after != "of" and _find_form(after) not in wanted:
+            yield head
+
+
+def _is_ordered(verb: str, said: Iterable[str]) -> bool:
+    """Whether a verb of a tool's name is one for what a task orders by another: `add` for
+    `create_job` and `post_books`.
+    """
+    return any(verb in verbs and verbs & {*said} for verbs in _SAME)
+
+
+def list_same_verbs(tool: ToolDefinition) -> frozenset[str]:
+    """The stems of the verbs by which the act of a tool's name is ordered too: `remove` for
+    `delete_customer`.
+    """
+    own = {*split_words(tool.name)}
+    return frozenset(stem_word(verb) for verbs in _SAME if verbs & own for verb in verbs)
+
+
+_SAME = (
+    frozenset(f"{VERBS['create']} post".split()),
+    frozenset(VERBS["delete"].split()),
+)
+_SAYING_LITTLE = frozenset("all by id".split())
+_CHANGING = frozenset(VERBS["update"].split())
+_SETTING = _CHANGING | frozenset("mark make put turn switch adjust correct as".split())
 
 
 def _has_code(reading: Reading) -> bool:
@@ -150,7 +224,9 @@ def list_identifiers(tool: ToolDefinition, server: str, title: str) -> frozenset
             if count >= MAX_NAMES:
                 break
             words += split_words(name[:100])
-    return frozenset(stem_word(word) for word in words)
+    # Who is an assignee is assigned something.
+    words += [word[:-2] for word in words if len(word) > 5 and word.endswith("ee")]
+    return frozenset(map(stem_word, words)) | frozenset(map(_find_form, words))
 
 
 def find_answer_schema(tool: ToolDefinition) -> Mapping[str, Any]:

@@ -17,7 +17,11 @@ from orchestrator.calls import Call, Done, Pending, Reply
 from orchestrator.errors import UnknownTool
 from orchestrator.gateway.approved_writes import derive_approval_id
 from orchestrator.results.references import merge_sources
-from orchestrator.tasks.planning.pages import describe_page, describe_unapplied
+from orchestrator.tasks.planning.pages import (
+    describe_count,
+    describe_page,
+    describe_unapplied,
+)
 from orchestrator.tasks.planning.ranking import describe_ranking
 from orchestrator.tasks.results import add_escalation, build_call_result
 from orchestrator.tasks.run.context import RunContext
@@ -32,7 +36,7 @@ from orchestrator.tasks.run.state import (
     get_server,
 )
 from orchestrator.tasks.run.taking import parse_sources
-from orchestrator.tasks.run.task_words import plain_words
+from orchestrator.tasks.run.task_words import asks_for_count, plain_words
 from registry.errors import RowNotFound
 from registry.models import Invocation
 from sandbox.session.interface import Failure
@@ -41,6 +45,8 @@ MAX_ATTEMPTS = 3
 AT_ONCE = 4
 TRANSIENT = frozenset({"timeout", "unreachable", "crashed", "interrupted"})
 FIXABLE = frozenset({"schema", "malformed", "drift", "bug"})
+UNTAKEN = frozenset({400, 422})
+"""Statuses by which an API says that arguments are missing or wrong."""
 MOVED = frozenset({405, 410})
 """Statuses by which an API says that an operation is no longer where it was (RFC 9110)."""
 
@@ -123,7 +129,9 @@ class Calling:
         words = plain_words(step["task"], tool, call.server)
         unapplied = describe_unapplied(words, tool, step.get("evidence") or {})
         ranked = describe_ranking(words, tool, call.arguments, answer)
-        return " ".join(filter(None, (ranked, page, unapplied)))
+        asks = asks_for_count(step["task"]) and not unapplied
+        count = describe_count(tool, call.arguments, answer) if asks else ""
+        return " ".join(filter(None, (count, ranked, page, unapplied)))
 
     async def _call_once(
         self, call: Call, identity: str, limit: asyncio.Semaphore
@@ -193,7 +201,10 @@ class Calling:
         for identity in state["wave"]:
             step = steps[identity]
             end = self._judge(step)
-            if end:
+            if end == "failed" and step.get("spared") and step.get("status") in UNTAKEN:
+                asked = {"ready": False, "spared": False, "insists": True}
+                steps = change_step({**state, "steps": steps}, identity, **asked)
+            elif end:
                 steps = change_step({**state, "steps": steps}, identity, end=end)
         following = next(find_ready({**state, "steps": steps}), None)
         return {"steps": steps, "current": following["id"] if following else state["current"]}
@@ -209,7 +220,7 @@ class Calling:
 
     def choose_after_check(self, state: RunState) -> str:
         steps = state["steps"]
-        open_steps = [s for i in state["wave"] if not (s := steps[i]).get("end")]
+        open_steps = [s for i in state["wave"] if not (s := steps[i]).get("end") and s["ready"]]
         if open_steps:
             again = all(self._may_retry(step) for step in open_steps)
             return "retry" if again else "diagnose"

@@ -115,6 +115,7 @@ class Filling:
                 evidence=dict(filled.reading.evidence),
                 doubts=list(doubts),
                 read_by=step.get("read_by") or (RULES if filled.arguments or not given else ""),
+                spared=not {*tool.input_schema.get("required", ())} <= filled.arguments.keys(),
             )
         }
 
@@ -136,7 +137,10 @@ class Filling:
         plain = {name: value for name, value in known.items() if not holds_reference(value)}
         entry = self.context.parts.roster.get_server(get_server(step["tool"])).entry
         about = f"{entry.name} {entry.title}"
-        reading = await asyncio.to_thread(read_words, step["task"], tool, plain, about)
+        spares = not step.get("insists")
+        reading = await asyncio.to_thread(
+            read_words, step["task"], tool, plain, about, spares=spares
+        )
         missing = tuple(n for n in reading.missing if n.partition(".")[0] not in known)
         return Filled(known, reading, missing)
 

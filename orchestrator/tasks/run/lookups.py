@@ -4,6 +4,7 @@ needs it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,15 +19,20 @@ from orchestrator.tasks.planning.lookup import (
     Lookup,
     SaidName,
     find_lookup,
+    find_owner_noun,
     find_rows,
     find_said_name,
+    is_filter,
 )
+from orchestrator.tasks.reading.parameters import list_parameters
 from orchestrator.tasks.reading.read import read_arguments
+from orchestrator.tasks.reading.values import scan_values
 from orchestrator.tasks.routing.decision import PROVEN
 from orchestrator.tasks.routing.naming import list_identifiers
 from orchestrator.tasks.run.restrictions import is_restricted
 from orchestrator.tasks.run.state import RunState, StepState, list_results
 from registry.errors import RegistryError
+from registry.search.words import split_words
 from sandbox.bundle.model import ToolDefinition
 from sandbox.errors import BundleInvalid
 
@@ -65,7 +71,8 @@ def find_named_lookup(
             listed[each.name] = found
         return found is not None
 
-    for parameter in reading.missing or read:
+    filters = () if reading.missing else _list_filters(task, tool, reading)
+    for parameter in reading.missing or (*read, *filters):
         lookup = find_lookup(tool, member.tools.values(), parameter, is_callable=is_callable)
         if lookup is None:
             continue
@@ -78,6 +85,35 @@ def find_named_lookup(
         if said is not None and not _overlap(said.text, needs):
             return NamedLookup(server, lookup, said, needs.arguments, needs.evidence)
     return None
+
+
+def _list_filters(task: str, tool: ToolDefinition, reading: Reading) -> tuple[str, ...]:
+    """The one argument of a list by which its rows are narrowed to those of somebody whom the task
+    names: `jobs of Ann Lee`. Of several the one whose thing it says (`of the customer Ann Lee`).
+    """
+    owned = [
+        (value, match["noun"] if (match := _OWNED.search(task[: value.start])) else None)
+        for value in scan_values(task)
+        if value.kind in ("name", "quoted") and value.text in reading.unused
+        if _OWNED.search(task[: value.start]) or _OWNS.match(task, value.end)
+    ]
+    if tool.access != "read" or len(reading.unused) != 1 or len(owned) != 1:
+        return ()
+    noun = split_words(owned[0][1] or "")
+    open_ones = [
+        p.name
+        for p in list_parameters(tool.input_schema)
+        if is_filter(p) and p.name not in reading.origins
+        if not noun or {*noun} & {*find_owner_noun(tool, p.name)}
+    ]
+    return tuple(open_ones) if len(open_ones) == 1 else ()
+
+
+_OWNED = re.compile(
+    r"\b(?:(?:of|for|by|from|with)\s+(?:the\s+)?(?:(?P<noun>[a-z]+)\s+)?|(?:does|did|has|have)\s+)\Z",
+    re.IGNORECASE,
+)
+_OWNS = re.compile(r"['\u2019]s\b")
 
 
 def _read_needs(task: str, each: ToolDefinition, about: str, reading: Reading) -> Reading | None:

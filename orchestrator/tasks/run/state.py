@@ -29,7 +29,9 @@ class StepState(TypedDict, total=False):
     task says by a name may be looked up unasked; `found_by` is the step that finds it, `finds` the
     one that a lookup is for, `named` says what was looked up. `repeats`: its arguments
     are those of an earlier call. `page` is what has to be said of a list that it answered.
-    `told`: an earlier run told its answer. `end` is how it ended.
+    `told`: an earlier run told its answer. `spared`: its call leaves out what its description
+    requires, since the words ask for all; `insists`: the API would not have that. `end` is how it
+    ended.
     """
 
     id: str
@@ -59,6 +61,8 @@ class StepState(TypedDict, total=False):
     page: str
     told: bool
     repeats: bool
+    spared: bool
+    insists: bool
     read_by: str
     why: str
     shown: bool

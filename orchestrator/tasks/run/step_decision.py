@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 from forge.addresses import find_locations
 from orchestrator.tasks.model import Reading
 from orchestrator.tasks.parts import TaskParts
+from orchestrator.tasks.planning.lookup import find_noun
 from orchestrator.tasks.planning.ranking import find_ranking
 from orchestrator.tasks.planning.split import find_order
 from orchestrator.tasks.reading.foreign import write_plainly
-from orchestrator.tasks.routing.decision import Candidate, Reason, RoutingDecision, decide
+from orchestrator.tasks.routing.decision import (
+    Candidate,
+    DecisionKind,
+    Reason,
+    RoutingDecision,
+    decide,
+)
 from orchestrator.tasks.routing.intent import classify_task
 from orchestrator.tasks.routing.kinds import IntentReason, TaskIntent
 from orchestrator.tasks.routing.naming import Naming, list_identifiers, name_words, strip_values
-from orchestrator.tasks.routing.words import WRITING_VERBS
+from orchestrator.tasks.routing.words import POLITE, READING_VERBS, WRITING_VERBS
 from orchestrator.tasks.run.lookups import find_named_lookup, read_by_name
 from orchestrator.tasks.run.restrictions import is_prose
 from orchestrator.tasks.run.task_words import plain_words, read_words, strip_addresses
 from orchestrator.tasks.suggestions import Routed, Suggestion
 from registry.models import CALLABLE, Route, ToolMatch
-from registry.search.words import parse_query, split_words, stem_word
+from registry.search.words import VERBS, parse_query, split_words, stem_word
 from registry.store import Store
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.model import ToolDefinition
@@ -73,17 +80,20 @@ def decide_step(
     same_api, is_foreign = _find_named_api(parts.suggestions.store, task, source, found)
     if is_foreign and not made:
         found = []
+    asks = _asks_to_read(intent)
+    if asks and found and not any(each.access == "read" for each in found):
+        found = [*_list_readers(parts, found), *found]
     found = order_by_access(found, intent)
     readings = {_get_key(each): _read_for(parts, task, each) for each in found}
     names = {_get_key(each): _name_for(parts, words, each, readings) for each in found}
     # What asks to read is done by no write, so none is a rival.
     writing = {_get_key(each) for each in routed.found if each.access != "read"}
-    reads = intent.kind == "command" and intent.access == "read"
-    ruled_out = writing if reads or intent.reason in _ASKING else set()
+    ruled_out = writing if asks else set()
     if found and made:
-        ruled_out = ruled_out | {_get_key(each) for each in routed.found} - readings.keys()
-    many = {key for key, each in names.items() if each.is_many}
-    found = prefer_fitting(found, readings, many, _list_ranking(parts, words, found))
+        ruled_out |= {_get_key(each) for each in routed.found} - readings.keys()
+    found = prefer_fitting(found, readings, names, _list_ranking(parts, words, found))
+    if _orders_write(intent):
+        found = prefer_ordered(found, readings, names)
     route = replace(routed.route, matches=tuple(each.match for each in found))
     first = found[0] if found else None
     reading, candidate, said = Reading(), None, words
@@ -98,10 +108,25 @@ def decide_step(
         said = write_plainly(words, list_identifiers(tool, first.match.entry, first.match.title))
         ranking = find_ranking(said, tool)
         said = ranking.words if ranking is not None else said
+        if asks:
+            tools = parts.roster.get_server(first.match.entry).tools.values()
+            ruled_out |= {(first.match.entry, t.name) for t in tools if t.access != "read"}
+        if naming.is_whole:
+            # What has no word for a part of the task, or says more than it, is no rival of what has
+            # one for all of it.
+            says_value = asks and bool(reading.evidence)
+            ruled_out |= {
+                key
+                for key, each in names.items()
+                if each.unnamed or (says_value and not each.is_whole)
+            }
         route = _judge_first(parts, said, route, matches[0], first, tool, readings, ruled_out)
     decision = decide(
         route, candidate, reading, intent, parts.bands, margin=route.margin, same_api=same_api
     )
+    if decision.reasons == ("below_forge",):
+        decision, found = _prefer_whole(decision, found, readings, names)
+        first = found[0] if found else None
     if decision.kind in ("choose", "forge", "adapt") and made:
         # What was made for the step is taken or chosen from; nothing is made for it again.
         clear = reading.is_complete and route.margin >= parts.bands.margin
@@ -110,9 +135,62 @@ def decide_step(
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
     if decision.kind == "confirm" and may_be_write(said, intent, found, name):
         decision, name, named = RoutingDecision("choose", decision.reasons), "", False
+    writes = _list_meant_writes(parts, words, first) if named and first else []
+    if writes:
+        decision, name, named = RoutingDecision("choose", ("veto",)), "", False
+        known = {_get_key(each) for each in writes}
+        found = [*writes, *(each for each in found if _get_key(each) not in known)]
     looks_up = named and {*decision.reasons} <= _WRITING
     shown = tuple(each.to_json() for each in order_shown(found, intent))
     return StepDecision(decision, name, shown, reading, looks_up)
+
+
+def _asks_to_read(intent: TaskIntent) -> bool:
+    reads = intent.kind == "command" and intent.access == "read"
+    return reads or intent.reason in _ASKING
+
+
+def _list_readers(parts: TaskParts, found: Sequence[Suggestion]) -> Iterator[Suggestion]:
+    """The reads that give one of what the tools found would change: `get_customer` beside
+    `update_customer`, which the search knows the email of.
+    """
+    known: set[ToolKey] = set()
+    for each in found:
+        tools = parts.roster.get_server(each.match.entry).tools
+        noun = find_noun(each.match.tool)
+        for tool in tools.values():
+            key = (each.match.entry, tool.name)
+            one = tool.access == "read" and tool.input_schema.get("required")
+            if one and noun and find_noun(tool.name) == noun and key not in known:
+                known.add(key)
+                match = replace(each.match, tool=tool.name, description=tool.description)
+                yield replace(each, match=match, access="read")
+
+
+def _prefer_whole(
+    decision: RoutingDecision,
+    found: Sequence[Suggestion],
+    readings: Mapping[ToolKey, Reading],
+    names: Mapping[ToolKey, Naming],
+) -> tuple[RoutingDecision, list[Suggestion]]:
+    """What becomes of words that no tool's texts are near to, though some take all that they say
+    and have words for all of it: the one of them is proposed, of several one is chosen. A write
+    takes what is changed and what it becomes.
+    """
+    whole = [
+        each
+        for each in found
+        if is_whole(readings[_get_key(each)])
+        and len(readings[_get_key(each)].evidence) > (each.access != "read")
+        and not names[_get_key(each)].unnamed
+    ]
+    if not whole:
+        return decision, list(found)
+    kind: DecisionKind = "confirm" if len(whole) == 1 else "choose"
+    return (
+        RoutingDecision(kind, decision.reasons),
+        [*whole, *(each for each in found if each not in whole)],
+    )
 
 
 _WRITING: frozenset[Reason] = frozenset({"writes", "words_write"})
@@ -159,19 +237,40 @@ def may_be_write(task: str, intent: TaskIntent, found: Sequence[Suggestion], too
     )
 
 
+def _list_meant_writes(parts: TaskParts, words: str, first: Suggestion) -> list[Suggestion]:
+    """The writes of a read's server that have the verb in their name with which a task begins, and
+    the read has not: who says `return loan 1` may have it brought back by `return_loan`.
+    """
+    if first.access != "read":
+        return []
+    said = [word for word in split_words(words) if word not in POLITE][:1]
+    verb = stem_word(said[0]) if said and said[0] not in _SHOWING else ""
+    own = {stem_word(word) for word in split_words(first.match.tool)}
+    if not verb or said[0] not in READING_VERBS or verb in own:
+        return []
+    return [
+        replace(first, match=replace(first.match, tool=tool.name, description=tool.description),
+                access=tool.access)
+        for tool in parts.roster.get_server(first.match.entry).tools.values()
+        if tool.access != "read" and verb in {stem_word(word) for word in split_words(tool.name)}
+    ]  # fmt: skip
+
+
+_SHOWING = frozenset(f"{VERBS['read']} {VERBS['search']} give tell".split())
 _ASKING: frozenset[IntentReason] = frozenset({"question", "deictic", "opinion"})
 
 
 def prefer_fitting(
     found: Sequence[Suggestion],
     readings: Mapping[ToolKey, Reading],
-    named: Set[ToolKey] = frozenset(),
+    names: Mapping[ToolKey, Naming] = {},
     ranking: Set[ToolKey] = frozenset(),
 ) -> list[Suggestion]:
     """The candidates, led by the one of the first's server that takes what the task says, where the
-    first has no place for it and just one other has; or by the one that the task names whole
-    and of several (`named`) and that needs nothing, where it says nothing of what the first needs.
-    Also a list takes it whose rows a superlative of the task ranks (`ranking`).
+    first has no place for it and just one other has, or one of them that the task names whole; or
+    by the one that the task names whole and of several and that needs nothing, where it says
+    nothing of what the first needs. Also a list takes it whose rows a superlative of the task
+    ranks (`ranking`).
     """
     if not found:
         return []
@@ -186,8 +285,39 @@ def prefer_fitting(
         and (reading := readings.get(_get_key(each))) is not None
         and is_whole(reading)
         and each.match.entry == found[0].match.entry
-        and (_get_key(each) in named if unsaid else reading.evidence or _get_key(each) in ranking)
+        and (
+            names.get(_get_key(each), Naming()).is_many
+            if unsaid
+            else reading.evidence or _get_key(each) in ranking
+        )
     ]
+    if len(fitting) > 1:
+        fitting = [each for each in fitting if names.get(_get_key(each), Naming()).is_whole]
+    return _put_first(fitting, found)
+
+
+def prefer_ordered(
+    found: Sequence[Suggestion],
+    readings: Mapping[ToolKey, Reading],
+    names: Mapping[ToolKey, Naming],
+) -> list[Suggestion]:
+    """The candidates of an order to write, led by the only one of the first's server that takes all
+    that the task says and that it names whole.
+    """
+    fitting = [
+        each
+        for each in found
+        if each.access != "read"
+        and each.match.entry == found[0].match.entry
+        and is_whole(readings[_get_key(each)])
+        and readings[_get_key(each)].evidence
+        and names[_get_key(each)].is_whole
+    ]
+    return _put_first(fitting, found)
+
+
+def _put_first(fitting: Sequence[Suggestion], found: Sequence[Suggestion]) -> list[Suggestion]:
+    """The candidates, led by the one that fits where it is just one."""
     if len(fitting) != 1:
         return list(found)
     return [*fitting, *(each for each in found if each is not fitting[0])]

@@ -6,25 +6,36 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from forge.addresses import find_locations
 from orchestrator.tasks.model import Reading
-from orchestrator.tasks.planning.pages import find_most, takes_pages
+from orchestrator.tasks.planning.binding import to_singular
+from orchestrator.tasks.planning.pages import find_most, find_row_schema, is_paging
 from orchestrator.tasks.planning.ranking import MAX_ROWS, find_ranking, find_superlative
 from orchestrator.tasks.reading.foreign import write_plainly
 from orchestrator.tasks.reading.parameters import list_parameters
 from orchestrator.tasks.reading.read import read_arguments
 from orchestrator.tasks.routing.intent import is_english
-from orchestrator.tasks.routing.naming import NEUTRAL, list_identifiers, list_said
+from orchestrator.tasks.routing.naming import (
+    NEUTRAL,
+    find_answer_schema,
+    list_identifiers,
+    list_said,
+)
+from orchestrator.tasks.routing.words import WRITING_VERBS
 from registry.search.words import STOP_WORDS, VERBS, WEAK_WORDS, split_words, stem_word
 from sandbox.bundle.model import ToolDefinition
+from sandbox.schemas.accepted import get_place
 
 
-def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about: str) -> Reading:
+def read_words(
+    task: str, tool: ToolDefinition, known: Mapping[str, Any], about: str, *, spares: bool = True
+) -> Reading:
     """The arguments of a tool as the task's words say them, beside those that are known. `about`
-    names its server: such words are no values.
+    names its server: such words are no values. With `spares` what would only narrow a list is not
+    missing where all of it is asked for: its API says whether it has to be there.
     """
     # A URL is read where the tool takes one; else it says where the API is.
     words = (
@@ -38,20 +49,54 @@ def read_words(task: str, tool: ToolDefinition, known: Mapping[str, Any], about:
         words,
         tool.input_schema,
         given=known,
-        now=datetime.now().astimezone(),
+        now=datetime.now().replace(tzinfo=LocalZone()),
         about=f"{about} {tool.name} {tool.description[:500]}",
         tool=tool.name,
     )
-    if takes_pages(tool) and _COUNTING.search(task):
-        # Of a page's rows nobody can tell how many there are.
-        reading = replace(reading, unused=(*reading.unused, "how many"))
     reading = _doubt_numbers(words, _doubt_written(task, reading, tool), tool, about)
     reading = _note_unread(words, tool, reading, about, every=ranking is not None)
     if ranking is not None:
         reading = _ask_for_all(reading, tool, ranking.said)
     else:
         reading = _note_superlative(words, tool, reading)
-    return _note_negations(task, _note_owner(words, tool, reading))
+    reading = _note_negations(task, _note_owner(words, tool, reading))
+    return _spare_filters(words, tool, reading) if spares else reading
+
+
+def _spare_filters(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
+    """The reading of words that ask for all that a tool lists (`list the appointments`) without
+    the days, states and pages among what it misses; as it is where it misses anything else.
+    """
+    about = {stem_word(word) for word in split_words(tool.name)}
+    all_of = any(stem_word(w) in about and to_singular(w) != w for w in split_words(task))
+    narrowing = {
+        p.name
+        for p in list_parameters(tool.input_schema)
+        if get_place(p.schema)[0] == "query"
+        and (p.kind in ("date", "datetime") or p.enum or p.is_boolean or is_paging(p))
+        and not p.is_choosing
+    }
+    lists = tool.access == "read" and find_row_schema(find_answer_schema(tool)) is not None
+    if not (lists and all_of and {*reading.missing} <= narrowing) or reading.unused:
+        return reading
+    return replace(reading, missing=())
+
+
+class LocalZone(tzinfo):
+    """This machine's time zone, with the offset that each day has: `10 June at 9:00` is in summer
+    time also where it is said in winter.
+    """
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        if moment is None:
+            return None
+        return moment.replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, moment: datetime | None) -> None:
+        return None
+
+    def tzname(self, moment: datetime | None) -> str:
+        return "local"
 
 
 def _note_superlative(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
@@ -147,6 +192,11 @@ _RAINING = re.compile(
 """What has no subject but `it` is the weather."""
 
 
+def asks_for_count(task: str) -> bool:
+    """Whether a task asks how many of something there are."""
+    return _COUNTING.search(task) is not None
+
+
 _COUNTING = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 
@@ -179,9 +229,10 @@ def _note_unread(
     told = " ".join([tool.description, *reading.evidence.values()])
     read = replace(tool, input_schema={**tool.input_schema, "properties": filled})
     known = list_identifiers(read, about, "") | {stem_word(word) for word in split_words(told)}
-    said = dict.fromkeys(
-        word for word in list_said(task) if word not in NEUTRAL and word not in _VERBS
-    )
+    words = list_said(task)
+    # The verb of an order is no value.
+    words = words[1:] if words and words[0] in WRITING_VERBS else words
+    said = dict.fromkeys(word for word in words if word not in NEUTRAL and word not in _VERBS)
     unread = [word for word in said if stem_word(word) not in known and word.isalnum()]
     return replace(reading, unused=tuple(unread[:5]))
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from orchestrator.tasks.model import Reading
 from orchestrator.tasks.routing.intent import classify_task
+from orchestrator.tasks.routing.naming import Naming
 from orchestrator.tasks.run.step_decision import (
     may_be_write,
     order_by_access,
     order_shown,
     prefer_fitting,
+    prefer_ordered,
 )
 from orchestrator.tasks.run.task_words import strip_addresses
 from orchestrator.tasks.suggestions import Suggestion
@@ -73,14 +75,15 @@ def test_the_one_tool_of_a_server_that_takes_what_is_said_comes_first() -> None:
 def test_what_needs_more_than_is_said_gives_way_to_what_is_named_of_several() -> None:
     needs, plain = Reading(missing=("room",)), Reading()
     readings = {("house", "get_room"): needs, ("house", "list_rooms"): plain}
-    named = {("house", "list_rooms")}
+    named = {("house", "list_rooms"): Naming((), True, True)}
     assert prefer_fitting([ROOM, ROOMS], readings, named) == [ROOMS, ROOM]
     assert prefer_fitting([ROOM, ROOMS], readings) == [ROOM, ROOMS]
     said = {**readings, ("house", "get_room"): Reading({"size": 3}, evidence={"size": "3"})}
     assert prefer_fitting([ROOM, ROOMS], said, named) == [ROOM, ROOMS]
     other = suggest("list_rooms", server="hotel")
     elsewhere = {("hotel", "list_rooms"): plain, ("house", "get_room"): needs}
-    assert prefer_fitting([ROOM, other], elsewhere, {*elsewhere}) == [ROOM, other]
+    many = dict.fromkeys(elsewhere, Naming((), True, True))
+    assert prefer_fitting([ROOM, other], elsewhere, many) == [ROOM, other]
 
 
 def test_nothing_comes_first_that_writes_or_is_of_another_server_or_is_one_of_two() -> None:
@@ -91,6 +94,19 @@ def test_nothing_comes_first_that_writes_or_is_of_another_server_or_is_one_of_tw
     assert prefer_fitting([ROOMS, other], readings) == [ROOMS, other]
     both = [ROOMS, ROOM, suggest("find_room")]
     assert prefer_fitting(both, readings) == both
+    named = {("house", "find_room"): Naming((), True), ("house", "get_room"): Naming(("two",))}
+    assert prefer_fitting(both, readings, named)[0] == both[2]
+
+
+def test_an_order_is_led_by_the_one_write_that_takes_all_of_it_and_that_it_names_whole() -> None:
+    names = {("house", "set_heating"): Naming((), True), ("house", "drop_room"): Naming(("warm",))}
+    readings = dict.fromkeys(names, WHOLE)
+    drop = suggest("drop_room", "write")
+    assert prefer_ordered([drop, HEAT], readings, names) == [HEAT, drop]
+    both = dict.fromkeys(names, Naming((), True))
+    assert prefer_ordered([drop, HEAT], readings, both) == [drop, HEAT]
+    unread = {**readings, ("house", "set_heating"): LEFT}
+    assert prefer_ordered([drop, HEAT], unread, names) == [drop, HEAT]
 
 
 def test_the_url_of_an_api_is_no_word_of_a_task() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from orchestrator.tasks.run.task_words import list_doubts, read_words
+from orchestrator.tasks.run.task_words import LocalZone, list_doubts, read_words
 from sandbox.bundle.model import ToolDefinition
 
 TAKES: dict[str, Any] = {
@@ -119,3 +122,19 @@ def test_what_turns_a_reading_into_its_opposite_is_told(task: str, told: tuple[s
 def test_my_things_are_not_everybody_s_where_a_person_can_be_given() -> None:
     assert read_words("list my tickets", TICKETS, {}, "Tracker").unused == ("my",)
     assert read_words("list my customers", PEOPLE, {}, "Shop").unused == ()
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_a_day_has_its_own_offset_whenever_it_is_said() -> None:
+    zone = LocalZone()
+    assert datetime(2030, 1, 10, 9, tzinfo=zone).isoformat() == "2030-01-10T09:00:00+01:00"
+    assert datetime(2030, 6, 10, 9, tzinfo=zone).isoformat() == "2030-06-10T09:00:00+02:00"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.tasks.planning.pages import describe_page, describe_unapplied
+from orchestrator.tasks.planning.pages import describe_count, describe_page, describe_unapplied
 from sandbox.bundle.model import ToolDefinition
 
 WHOLE = {"type": "integer"}
@@ -40,6 +40,25 @@ def test_a_full_page_of_a_list_may_have_more_behind_it(
     takes: ToolDefinition, arguments: dict[str, Any], answer: Any, told: str
 ) -> None:
     assert describe_page(takes, arguments, answer) == told
+
+
+@pytest.mark.parametrize(
+    ("takes", "arguments", "answer", "told"),
+    [
+        (SIZED, {}, [1, 2], "There are 2."),
+        (SIZED, {}, {"boats": [1]}, "There is 1."),
+        (SIZED, {}, [1, 2, 3], ""),
+        (SIZED, {"limit": 2}, [1, 2], ""),
+        (SIZED, {}, {"boats": [1, 2, 3], "total_count": 40}, "There are 40 (`total_count`)."),
+        (SIZED, {}, {"boats": [1, 2, 3], "total_pages": 4}, ""),
+        (SIZED, {}, {"total": 40}, ""),
+        (tool(), {}, [], "There are 0."),
+    ],
+)
+def test_how_many_there_are_is_told_as_far_as_the_answer_says(
+    takes: ToolDefinition, arguments: dict[str, Any], answer: Any, told: str
+) -> None:
+    assert describe_count(takes, arguments, answer) == told
 
 
 ROW = {"type": "object", "properties": {

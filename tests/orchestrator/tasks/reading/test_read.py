@@ -661,3 +661,178 @@ def test_what_only_the_place_of_a_value_says_is_read_and_has_to_be_shown(
 )
 def test_a_name_of_another_thing_is_not_read(task: str) -> None:
     assert "name" not in read_arguments(task, PET, now=NOW).arguments.get("body", {})
+
+
+FLEET = tool(kind=listed("van", "truck"), available=FLAG)
+REPORT = tool(period=listed("daily", "weekly"))
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "schema", "expected"),
+    [
+        ("list the vans", "list_vans", FLEET, {}),
+        ("which vans are available", "list_vans", FLEET, {"available": True}),
+        ("list the trucks", "list_vans", FLEET, {"kind": "truck"}),
+        ("list the vehicles of kind van", "list_vans", FLEET, {"kind": "van"}),
+        ("list the vans", "list_vehicles", FLEET, {"kind": "van"}),
+        ("show the daily report", "get_daily_report", REPORT, {"period": "daily"}),
+    ],
+)
+def test_the_word_for_what_a_tool_is_about_chooses_nothing(
+    task: str, name: str, schema: Mapping[str, Any], expected: Mapping[str, Any]
+) -> None:
+    found = read_arguments(task, schema, now=NOW, tool=name)
+    assert (found.arguments, found.unused) == (expected, ())
+
+
+SHELF = tool("item_id", "body", item_id=WHOLE, body={
+    "type": "object", "properties": {"rack": TEXT, "count": WHOLE},
+    "required": ["rack"]})  # fmt: skip
+GUEST = tool("guest_id", "body", guest_id=WHOLE, body={
+    "type": "object", "properties": {"name": TEXT, "phone": TEXT}})  # fmt: skip
+NAMED = tool(last_name=TEXT, q=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "expected"),
+    [
+        ("move item 1 to rack B", SHELF, {"item_id": 1, "body": {"rack": "B"}}),
+        ("put item 3 in the rack 5-10", SHELF, {"item_id": 3, "body": {"rack": "5-10"}}),
+        (
+            "change the phone of guest 2 to 555-9",
+            GUEST,
+            {"guest_id": 2, "body": {"phone": "555-9"}},
+        ),
+        (
+            "change the phone number of guest 2 to 99",
+            GUEST,
+            {"guest_id": 2, "body": {"phone": "99"}},
+        ),
+        (
+            "update guest 2, phone +49 171 (55) 20",
+            GUEST,
+            {"guest_id": 2, "body": {"phone": "+49 171 (55) 20"}},
+        ),
+        ("guests called Berg", NAMED, {"last_name": "Berg"}),
+        ("change guest 2 name to Ann Lee", GUEST, {"guest_id": 2, "body": {"name": "Ann Lee"}}),
+        (
+            "open a ticket: title Screen broken, assignee Bob",
+            TITLED,
+            {"body": {"title": "Screen broken", "assignee": "Bob"}},
+        ),
+    ],
+)
+def test_plain_values_behind_the_name_of_an_argument_are_read(
+    task: str, schema: Mapping[str, Any], expected: Mapping[str, Any]
+) -> None:
+    found = read_arguments(task, schema, now=NOW)
+    assert (found.arguments, found.missing, found.unused) == (expected, (), ())
+
+
+EVENTS = tool(from_=DAY, to=DAY)
+OPENED = tool(opened_after=DAY, opened_before=DAY)
+CALENDAR = tool(start_after=TIME, start_before=TIME)
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "expected", "doubtful"),
+    [
+        # NOW is a Tuesday, 24 November 2026.
+        ("events after 3 December", EVENTS, {"from": "2026-12-03"}, ("from",)),
+        ("events since 3 November", EVENTS, {"from": "2026-11-03"}, ()),
+        ("events from Dec 3rd to December 5", EVENTS, {"from": "2026-12-03", "to": "2026-12-05"},
+         ()),
+        ("tickets opened after 1 March", OPENED, {"opened_after": "2026-03-01"}, ()),
+        ("tickets opened after 1 December", OPENED, {"opened_after": "2025-12-01"},
+         ("opened_after",)),
+        ("events until 15 January", EVENTS, {"to": "2027-01-15"}, ("to",)),
+        ("events until Friday", EVENTS, {"to": "2026-11-27"}, ()),
+        ("events until Tuesday", EVENTS, {"to": "2026-12-01"}, ("to",)),
+        ("events next week", EVENTS, {"from": "2026-11-30", "to": "2026-12-06"}, ("from", "to")),
+        ("events last month", EVENTS, {"from": "2026-10-01", "to": "2026-10-31"}, ("from", "to")),
+        ("meetings this week", CALENDAR,
+         {"start_after": "2026-11-23T00:00:00+00:00", "start_before": "2026-11-29T23:59:59+00:00"},
+         ("start_after", "start_before")),
+        ("meetings that start after 1 December", CALENDAR,
+         {"start_after": "2026-12-01T00:00:00+00:00"}, ("start_after",)),
+        ("move meeting 1 to tomorrow at 3pm", MOVED,
+         {"meeting_id": 1, "start": "2026-11-25T15:00:00+00:00"}, ("start",)),
+        ("move meeting 1 to 9:30 on Friday", MOVED,
+         {"meeting_id": 1, "start": "2026-11-27T09:30:00+00:00"}, ("start",)),
+        ("move meeting 1 to 2026-12-09 11:00", MOVED,
+         {"meeting_id": 1, "start": "2026-12-09T11:00:00+00:00"}, ("start",)),
+    ],
+)  # fmt: skip
+def test_days_and_times_are_read_from_the_day_on_which_they_are_said(
+    task: str, schema: Mapping[str, Any], expected: Mapping[str, Any], doubtful: tuple[str, ...]
+) -> None:
+    found = read_arguments(task, schema, now=NOW)
+    assert (found.arguments, found.unused) == (expected, ())
+    assert tuple(dict.fromkeys(found.doubtful)) == doubtful
+
+
+STATED = tool(status=listed("open", "closed"), opened_after=DAY)
+TWO = tool(opened_after=DAY, closed_after=DAY)
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "expected", "doubtful"),
+    [
+        ("tickets opened after 1 March", STATED, {"opened_after": "2026-03-01"}, ()),
+        ("opened tickets", STATED, {"status": "open"}, ()),
+        ("tickets closed after 1 March", STATED,
+         {"opened_after": "2026-03-01", "status": "closed"}, ("status", "opened_after")),
+        ("tickets opened tomorrow", STATED, {"opened_after": "2026-11-25"}, ("opened_after",)),
+        ("tickets closed after 1 March", TWO, {"closed_after": "2026-03-01"}, ()),
+        ("tickets since 1 March", TWO, {"opened_after": "2026-03-01"}, ("opened_after",)),
+    ],
+)  # fmt: skip
+def test_what_happened_at_a_time_is_no_state_and_no_other_field(
+    task: str, schema: Mapping[str, Any], expected: Mapping[str, Any], doubtful: tuple[str, ...]
+) -> None:
+    found = read_arguments(task, schema, now=NOW)
+    assert (found.arguments, tuple(found.doubtful)) == (expected, doubtful)
+
+
+STAYING = tool("dog_id", "check_in", "check_out", dog_id=WHOLE, check_in=DAY, check_out=DAY)
+PUPIL = tool("firstName", "lastName", firstName=TEXT, lastName=TEXT)
+ORDERED = tool("number", number=TEXT)
+LESSON = tool("student", student=WHOLE, minutes=WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "expected", "unused"),
+    [
+        ("book dog 2 in from 5 December to 9 December", STAYING,
+         {"dog_id": 2, "check_in": "2026-12-05", "check_out": "2026-12-09"}, ()),
+        ("enrol a student named Lisa Bell", PUPIL, {"firstName": "Lisa", "lastName": "Bell"}, ()),
+        ("orders of Jon Dahl", ORDERED, {}, ("Jon Dahl",)),
+        ("orders from 1815", ORDERED, {}, ("1815",)),
+        ("plan a 45 minute lesson for student 2", LESSON, {"student": 2, "minutes": 45}, ()),
+        ("move item 1 from rack A to rack B", SHELF, {"item_id": 1, "body": {"rack": "B"}},
+         ("A",)),
+        ("events in December", EVENTS, {"from": "2026-12-01", "to": "2026-12-31"}, ()),
+        ("events in March 2027", EVENTS, {"from": "2027-03-01", "to": "2027-03-31"}, ()),
+    ],
+)  # fmt: skip
+def test_values_go_where_the_words_around_them_say(
+    task: str, schema: Mapping[str, Any], expected: Mapping[str, Any], unused: tuple[str, ...]
+) -> None:
+    found = read_arguments(task, schema, now=NOW)
+    assert (found.arguments, found.unused) == (expected, unused)
+
+
+def test_what_is_after_a_day_is_not_on_it() -> None:
+    on, after = (
+        read_arguments(f"events {word} tomorrow", tool(day=DAY), now=NOW) for word in ("", "after")
+    )
+    assert on.arguments == after.arguments == {"day": "2026-11-25"}
+    assert (on.doubtful, after.doubtful) == ((), ("day",))
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["next Friday", "last Friday", "29 February", "Friday morning", "every Friday", "last week"],
+)
+def test_days_that_may_be_two_are_asked_for(said: str) -> None:
+    assert read_arguments(f"events until {said}", EVENTS, now=NOW).arguments == {}

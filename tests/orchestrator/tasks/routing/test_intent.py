@@ -141,3 +141,35 @@ def test_other_words_without_a_verb_are_none(task: str) -> None:
 def test_please_asks_for_data_and_for_no_change() -> None:
     assert classify_task("guest 6 please") == TaskIntent("command", "terse", False, "read")
     assert classify_task("guest 6").access is None
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "tickets assigned to Bob",
+        "the owner of dog 1",
+        "price of item 3",
+        "shipped orders",
+        "orders that are paid",
+    ],
+)
+def test_words_for_what_there_is_order_no_write(task: str) -> None:
+    assert (found := classify_task(task)).kind == "command"
+    assert (found.reason, found.certain, found.access) == ("terse", False, "read")
+
+
+@pytest.mark.parametrize("task", ["jobs that are not done", "customers without email"])
+def test_what_has_to_be_left_out_is_asked_about(task: str) -> None:
+    found = classify_task(task)
+    assert (found.kind, found.certain, found.access) == ("command", False, "read")
+
+
+@pytest.mark.parametrize("task", ["tickets are annoying", "shipped the order", "deleted it"])
+def test_what_tells_of_things_asks_for_none(task: str) -> None:
+    assert classify_task(task).kind == "remark"
+
+
+def test_a_question_about_just_one_thing_needs_no_mark() -> None:
+    found = classify_task("who opened ticket 12")
+    assert (found.kind, found.certain, found.access) == ("command", False, "read")
+    assert classify_task("who opened the window").kind == "remark"

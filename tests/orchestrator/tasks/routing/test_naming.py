@@ -25,7 +25,7 @@ BERTHS = ToolDefinition(
 
 
 def named(task: str, tool: ToolDefinition = BERTHS) -> Naming:
-    reading = read_arguments(task, tool.input_schema)
+    reading = read_arguments(task, tool.input_schema, tool=tool.name)
     return name_words(task, tool, "harbour", "Harbour of Bergen, with all that one wants", reading)
 
 
@@ -143,3 +143,52 @@ def test_what_a_tool_is_about_is_no_verb_that_says_all_of_it(
     value = task.split()[-1]
     reading = Reading({"id": value}, evidence={"id": value}, origins={"id": "task"})
     assert name_words(task, tool, "harbour", "", reading).is_whole is whole
+
+
+def takes(*required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*required]}
+
+
+WHOLE, TEXT = {"type": "integer"}, {"type": "string"}
+ROW = {"properties": {"body": {"properties": {"assignee": TEXT, "starts_at": TEXT, "phone": TEXT}}}}
+STATES = {"type": "string", "enum": ["open", "done"]}
+JOBS = ToolDefinition("list_jobs", "", takes(status=STATES, customer_id=WHOLE), ROW, "read")
+JOB = ToolDefinition("jobs_get_by_id", "", takes("id", id=WHOLE), ROW, "read")
+CHANGE = ToolDefinition("update_job", "", takes("id", id=WHOLE, status=STATES), ROW, "write")
+CREATE = ToolDefinition("post_jobs", "", takes("title", title=TEXT), ROW, "write")
+BOOKINGS = ToolDefinition("list_bookings", "", takes(), ROW, "read")
+BOOKS = ToolDefinition("list_books", "", takes(), ROW, "read")
+
+
+@pytest.mark.parametrize(
+    ("task", "tool"),
+    [
+        ("mark job 3 as done", CHANGE),
+        ("set the status of job 3 to done", CHANGE),
+        ("make job 3 open", CHANGE),
+        ("show job 3", JOB),
+        ("when does job 3 start", JOB),
+        ("who is job 3 assigned to", JOB),
+        ('add a job titled "Paint"', CREATE),
+        ("the phones of the jobs", JOBS),
+        ("list the bookings", BOOKINGS),
+    ],
+)
+def test_other_words_for_what_a_tool_does_name_it_whole(task: str, tool: ToolDefinition) -> None:
+    assert named(task, tool).is_whole
+
+
+@pytest.mark.parametrize(
+    ("task", "tool", "unnamed"),
+    [
+        ("mark job 3", CHANGE, ("mark",)),
+        ("mark job 3 as done", JOB, ("mark", "as", "done")),
+        ("customers with open jobs", JOBS, ("customers",)),
+        ("list the bookings", BOOKS, ("bookings",)),
+        ("list the books", BOOKINGS, ()),
+    ],
+)
+def test_words_for_another_thing_or_another_act_do_not_name_a_tool(
+    task: str, tool: ToolDefinition, unnamed: tuple[str, ...]
+) -> None:
+    assert named(task, tool) == Naming(unnamed, False)
