@@ -47,6 +47,7 @@ WELL_KNOWN = (
     "/doc",  # Hono
     "/apidoc/openapi.json",  # SpecTree
     "/v1.0/openapi.json",  # the base path of Connexion's examples
+    "/api/openapi/openapi.json",  # moleculer-auto-openapi
 )
 BESIDE = (
     "openapi.json",

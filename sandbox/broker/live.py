@@ -27,6 +27,10 @@ from sandbox.wire.policy import DEFAULT_PORTS, Origin, parse_origin
 
 _OF_TIME, _UNKNOWN_ISSUER = (9, 10), (18, 19, 20, 21)
 """Codes with which OpenSSL refuses a certificate (X509_V_ERR_…)."""
+STREAM_SECONDS = 20.0
+"""How long events are listened to that a read gives as they happen. It is less than an API has for
+a whole answer, and than a client waits for a call."""
+_EVENT_STREAM = "text/event-stream"
 DROPPED_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -35,7 +39,8 @@ class LiveHttp:
 
     `private` are the origins that a person allowed to have addresses outside the global range. A
     name is resolved once per connection, every address must be allowed, and the connection goes to
-    a checked one. Redirects are not followed.
+    a checked one. Redirects are not followed. Of an event stream that a GET opens and that goes on
+    after `stream_seconds`, the whole events that came until then are the answer.
     """
 
     def __init__(
@@ -44,10 +49,11 @@ class LiveHttp:
         *,
         response_bytes: int = 8 * 1024 * 1024,
         connect_seconds: float = 10.0,
+        stream_seconds: float = STREAM_SECONDS,
         verify: ssl.SSLContext | None = None,
         resolve: Resolver = resolve_by_system,
     ) -> None:
-        self._limit = response_bytes
+        self._limit, self._stream_seconds = response_bytes, stream_seconds
         self._timeouts = {"connect": connect_seconds, "read": None, "write": None, "pool": None}
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=verify,
@@ -100,8 +106,9 @@ class LiveHttp:
                 extensions={"timeout": self._timeouts},
             ) as response:
                 headers = _decode_headers(response.headers)
+                is_stream = request.method == "GET" and _is_event_stream(response.status, headers)
                 try:
-                    body = await self._read_body(response, headers)
+                    body = await self._read_body(response, headers, is_stream)
                 except (ResponseTooLarge, BytesExhausted) as error:
                     error.status = response.status
                     raise
@@ -121,27 +128,53 @@ class LiveHttp:
         kept = tuple((key, value) for key, value in headers if key not in DROPPED_HEADERS)
         return WireResponse(response.status, kept, body)
 
-    async def _read_body(self, response: httpcore.Response, headers: Headers) -> bytes:
+    async def _read_body(
+        self, response: httpcore.Response, headers: Headers, is_stream: bool
+    ) -> bytes:
         decoder = create_decoder(headers)
         # Not a list: of a body that comes byte by byte that takes a hundred times its size.
         body, held, call = bytearray(), 0, CALL.get()
         try:
-            async for chunk in response.aiter_stream():
-                room = self._limit - len(body) + 1
-                content = decoder.decode(chunk, room) if decoder else chunk
-                body += content
-                if len(body) > self._limit:
-                    raise ResponseTooLarge(self._limit, size=_read_size(headers, self._limit))
-                if call is not None:
-                    call.memory.take(len(content))
-                    held += len(content)
+            async with asyncio.timeout(self._stream_seconds if is_stream else None) as deadline:
+                async for chunk in response.aiter_stream():
+                    room = self._limit - len(body) + 1
+                    content = decoder.decode(chunk, room) if decoder else chunk
+                    body += content
+                    if len(body) > self._limit:
+                        raise ResponseTooLarge(self._limit, size=_read_size(headers, self._limit))
+                    if call is not None:
+                        call.memory.take(len(content))
+                        held += len(content)
             if decoder:
                 decoder.check_end()
             return bytes(body)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            return _end_event_stream(body, self._stream_seconds)
         finally:
             # Whoever keeps the answer counts it as a whole.
             if call is not None:
                 call.memory.take(-held)
+
+
+def _is_event_stream(status: int, headers: Headers) -> bool:
+    """Whether an answer's events come as they happen, so that it may have no end."""
+    said = next((value for key, value in headers if key == "content-type"), "")
+    is_stream = said.partition(";")[0].strip().lower() == _EVENT_STREAM
+    return is_stream and 200 <= status < 300
+
+
+def _end_event_stream(body: bytearray, seconds: float) -> bytes:
+    """The whole events of a stream that goes on, and a comment that says so (HTML 9.2.5: an event
+    ends with an empty line, and a line that begins with a colon is a comment).
+    """
+    ends = [match.end() for match in _EVENT_END.finditer(body)]
+    told = f": the stream goes on; these are its events of the first {seconds:g} s\n"
+    return bytes(body[: ends[-1] if ends else 0]) + told.encode()
+
+
+_EVENT_END = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)")
 
 
 def _read_size(headers: Headers, limit: int) -> int:

@@ -3,8 +3,9 @@
 A compiled tool's input schema is what its document says, and documents are wrong: they require what
 no server needs, and list, limit and pattern values that servers do not mind. So that schema is kept
 as a claim. Refused is only what has no place or form in a request: a path value that is missing, an
-argument of no place, a value of another JSON type. Schemas of tools that somebody wrote are theirs,
-and hold as they are.
+argument of no place, a value of another JSON type. Two types are claims too: generators write an
+object of which nothing is told for what they do not know, and a number for any id in a path.
+Schemas of tools that somebody wrote are theirs, and hold as they are.
 """
 
 from __future__ import annotations
@@ -32,6 +33,19 @@ _PLAIN_FORMATS = frozenset({"int32", "int64", "float", "double", "binary", "byte
 """Formats that no validator refuses a value for."""
 _FILE_FIELDS = frozenset({"base64", "filename", "content_type"})
 """The form in which the runtime takes a file; it is ours, and no claim of the document."""
+_SILENT = frozenset(
+    "type title description default example examples deprecated nullable readOnly writeOnly".split()
+)
+"""Keywords that say nothing of what is in an object. `additionalProperties` does, also where it
+is true: a generator that writes it knows that this is an object."""
+_OTHER_VALUES: Schema = {
+    "type": ["string", "number", "boolean", "array"],
+    "pattern": r"^(?!\s*\{)",
+}
+"""What an object may be instead. A text that begins as an object in JSON is left to be read as
+the object that it stands for."""
+_NO_NUMBER: Schema = {"type": "string", "pattern": r"[^-+0-9.,_\s]"}
+"""A text that is no way to write a number, which would be read as one."""
 _NEEDING = ("required", "minProperties", "allOf", "anyOf", "oneOf", "not", "if", "$ref")
 _JSON_TYPES = (
     (bool, "boolean"),
@@ -70,8 +84,9 @@ def build_tool_listing(bundle: Bundle, tool: ToolDefinition) -> dict[str, Any]:
 
 
 def relax_arguments(claimed: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema without what a request could carry all the same. Types stay, since no value of
-    another type has a known form on the wire; inside an argument null is of every type, because
+    """The schema without what a request could carry all the same. Types stay, since few values of
+    another type have a known form on the wire: any value may stand for an object of which nothing
+    is told, and a text for a number in a path. Inside an argument null is of every type, because
     documents seldom say where it is.
     """
     properties = claimed.get("properties", {})
@@ -161,6 +176,8 @@ def _relax_argument(schema: Schema) -> Schema:
         made["type"] = _list_types(made)[:-1] if made["type"] != ["null"] else made["type"]
     if _is_path(schema) and "string" in _list_types(made):
         made["minLength"] = 1
+    elif _is_path(schema) and {*_list_types(made)} <= {"integer", "number"} and "type" in made:
+        _add_alternative(made, {"type": made.pop("type")}, _NO_NUMBER)
     if schema.get("additionalProperties") is False and get_place(schema)[0] != "body":
         # Its fields may be parameters by themselves, and these have no place.
         made["additionalProperties"] = False
@@ -176,7 +193,26 @@ def _relax_part(schema: Schema) -> Schema:
     types = _list_types(schema) or _find_listed_types(schema)
     if types:
         made["type"] = list(dict.fromkeys([*types, "null"]))
+    if _is_untold_object(schema):
+        _add_alternative(made, {"type": made.pop("type")}, _OTHER_VALUES)
     return made
+
+
+def _is_untold_object(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema says `object` and nothing of what is in it. A body is one all the same: no
+    form or XML document could be made of another value.
+    """
+    if set(_list_types(schema)) | {"null"} != {"object", "null"} or get_place(schema)[0] == "body":
+        return False
+    return all(key in _SILENT or key.startswith("x-") for key in schema)
+
+
+def _add_alternative(made: dict[str, Any], *branches: Schema) -> None:
+    """Hold a schema to one of some alternatives, beside those that it has."""
+    if "anyOf" in made:
+        made["allOf"] = [*made.get("allOf", ()), {"anyOf": list(branches)}]
+    else:
+        made["anyOf"] = list(branches)
 
 
 def _soften_argument(schema: Schema) -> Schema:
@@ -196,10 +232,10 @@ def _soften_part(schema: Schema) -> Schema:
     claims = {key: value for key, value in schema.items() if _is_refusing(key, value)}
     if claims == {"minLength": 1} and _is_path(schema):
         claims = {}
-    if claims and "anyOf" in made:
-        made["allOf"] = [*made.get("allOf", ()), {"anyOf": [claims, {}]}]
-    elif claims:
-        made["anyOf"] = [claims, {}]
+    if _is_untold_object(schema):
+        claims["type"] = made.pop("type")
+    if claims:
+        _add_alternative(made, claims, {})
     return made
 
 
@@ -219,10 +255,7 @@ def _convert_parts(schema: Mapping[str, Any], convert: Any) -> dict[str, Any]:
             made[key] = convert_held(key, value, convert)
     if "oneOf" in schema:
         branches = convert_held("oneOf", schema["oneOf"], convert)
-        if "anyOf" in made:
-            made["allOf"] = [*made.get("allOf", ()), {"anyOf": branches}]
-        else:
-            made["anyOf"] = branches
+        _add_alternative(made, *branches)
     return made
 
 

@@ -508,14 +508,17 @@ class PipeSession:
         """Why arguments that break the tool's schema are refused, with both readings of a value
         that has two; "" where they are accepted, as most are.
         """
-        if self._get_checkers(tool)[0].find_problem(arguments) is None:
+        claimed = self._get_checkers(tool)[0].find_problem(arguments)
+        if claimed is None:
             return ""
         accepted = build_accepted_schema(self.bundle, self.bundle.get_tool(tool))
         problem = get_checker(accepted).find_problem(arguments)
         if problem is None:
             return ""
         doubts = coerce_arguments(accepted, arguments).doubts
-        return "; ".join(doubts) or describe_refusal(accepted, problem)
+        # Of the same value the document's own words say more than what was made of them.
+        told = claimed if problem.where and claimed.where == problem.where else problem
+        return "; ".join(doubts) or describe_refusal(accepted, told)
 
     def _read_failure(self, name: str, result: Mapping[str, Any]) -> Failure:
         """The failure that a result tells; a refusal has its code where the tool declares it."""

@@ -53,6 +53,14 @@ paths:
       parameters:
       - {name: id, in: path, required: true, schema: {type: string, pattern: '^[0-9]+$'}}
       responses: {'200': {description: They, content: {application/json: {}}}}
+  /orders/{number}:
+    get:
+      operationId: getOrder
+      summary: Get an order
+      parameters:
+      - {name: number, in: path, required: true, schema: {type: integer}}
+      - {name: detail, in: query, schema: {type: object}}
+      responses: {'200': {description: It, content: {application/json: {}}}}
   /orders:
     post:
       operationId: createOrder
@@ -69,6 +77,7 @@ paths:
                 item: {type: string, enum: [tea]}
                 count: {type: integer, maximum: 3}
                 paid: {type: boolean}
+                colour: {type: object}
       responses: {'200': {description: It, content: {application/json: {}}}}
 """
 READING = {"action": "list"}
@@ -154,6 +163,50 @@ def test_a_value_that_the_document_does_not_know_is_sent_and_the_api_decides(
 def test_a_path_value_of_another_pattern_is_sent(place: Place, heard: Heard) -> None:
     assert done(place.call("shop.get_files", id="a1")).outcome.ok
     assert [path for _, path, _ in heard] == ["/things/a1/files"]
+
+
+@pytest.mark.parametrize(
+    ("number", "path"),
+    [("mine", "/orders/mine"), ("7f/ü", "/orders/7f%2F%C3%BC"), ("7", "/orders/7")],
+)
+def test_a_text_for_a_number_in_a_path_is_sent(
+    number: str, path: str, place: Place, heard: Heard
+) -> None:
+    assert done(place.call("shop.get_order", number=number)).outcome.ok
+    assert [sent for _, sent, _ in heard] == [path]
+
+
+@pytest.mark.parametrize("number", ["", " ", ".", "..", "1.5", [1], None])
+def test_what_is_no_text_and_no_number_for_a_path_is_refused(
+    number: Any, place: Place, heard: Heard
+) -> None:
+    failure = done(place.call("shop.get_order", number=number)).outcome.failure
+    assert failure is not None
+    assert failure.kind == "arguments"
+    assert "/number" in failure.message
+    assert "any of the given schemas" not in failure.message
+    assert "does not match" not in failure.message
+    assert heard == []
+
+
+@pytest.mark.parametrize(
+    ("detail", "query"), [("lid", "detail=lid"), (5, "detail=5"), ({"of": "lid"}, "of=lid")]
+)
+def test_an_object_of_which_nothing_is_told_is_sent_as_what_it_is(
+    detail: Any, query: str, place: Place, heard: Heard
+) -> None:
+    assert done(place.call("shop.get_order", number=7, detail=detail)).outcome.ok
+    assert [sent for _, sent, _ in heard] == [f"/orders/7?{query}"]
+
+
+def test_a_text_is_sent_in_a_body_where_nothing_is_told_of_an_object(
+    place: Place, heard: Heard
+) -> None:
+    body = {"item": "tea", "count": 1, "colour": "green"}
+    asked = place.call("shop.create_order", x_shop="a", body=body)
+    assert isinstance(asked, Pending)
+    assert done(place.approve(asked.approval)).outcome.ok
+    assert [json.loads(sent) for _, _, sent in heard] == [body]
 
 
 def test_where_the_api_refuses_its_answer_comes_first_and_then_what_the_document_says(

@@ -16,6 +16,7 @@ from sandbox.schemas.accepted import (
     relax_arguments,
     soften_arguments,
 )
+from sandbox.schemas.coercion import coerce_arguments
 from sandbox.schemas.validator import describe_refusal, get_checker
 from tests.forge.samples import compiled
 
@@ -48,6 +49,22 @@ components:
       oneOf:
       - {type: object, required: [kind], properties: {kind: {const: cat}, age: {type: integer}}}
       - {type: object, required: [kind], properties: {kind: {const: dog}, name: {type: string}}}
+"""
+UNTOLD = """
+/a/{id}:
+  put:
+    parameters:
+    - {name: id, in: path, required: true, schema: {type: integer}}
+    requestBody:
+      content:
+        application/json:
+          schema:
+            type: object
+            properties:
+              style: {type: object, title: Style}
+              more: {type: array, items: {type: object, nullable: true}}
+              told: {type: object, properties: {a: {type: string}}}
+              open: {type: object, additionalProperties: true}
 """
 DOCUMENTED: dict[str, Any] = {
     "id": "1",
@@ -227,3 +244,66 @@ def test_a_required_body_that_is_not_given_is_an_object_of_nothing_where_that_is
     assert list_empty_bodies(claimed, {}) == sent
     assert list_empty_bodies(claimed, {"body": {"b": 1}}) == {}
     assert list_empty_bodies({**claimed, "required": []}, {}) == {}
+
+
+@pytest.fixture(scope="module")
+def untold() -> tuple[Bundle, ToolDefinition]:
+    bundle = compiled(UNTOLD, PET, "3.0.3").bundle
+    return bundle, bundle.tools[0]
+
+
+@pytest.mark.parametrize("given", ["ale", 5, True, ["a"], {"a": 1}, None])
+def test_an_object_of_which_nothing_is_told_may_be_any_value(
+    given: Any, untold: tuple[Bundle, ToolDefinition]
+) -> None:
+    arguments = {"id": 1, "body": {"style": given, "more": [given]}}
+    assert get_checker(build_accepted_schema(*untold)).find_problem(arguments) is None
+
+
+@pytest.mark.parametrize("given", ["ale", 5, True, ["a"], {"a": 1}])
+def test_a_client_that_checks_may_send_any_value_for_an_object_of_which_nothing_is_told(
+    given: Any, untold: tuple[Bundle, ToolDefinition]
+) -> None:
+    arguments = {"id": 1, "body": {"style": given}}
+    jsonschema.Draft202012Validator(build_listed_schema(*untold)).validate(arguments)
+
+
+def test_the_json_of_an_object_of_which_nothing_is_told_is_read_as_it(
+    untold: tuple[Bundle, ToolDefinition],
+) -> None:
+    arguments = {"id": 1, "body": {"style": '{"a": 1}'}}
+    read = coerce_arguments(build_accepted_schema(*untold), arguments)
+    assert read.arguments == {"id": 1, "body": {"style": {"a": 1}}}
+
+
+@pytest.mark.parametrize("given", [{"told": "x"}, {"open": "x"}])
+def test_an_object_of_which_something_is_told_is_one(
+    given: dict[str, Any], untold: tuple[Bundle, ToolDefinition]
+) -> None:
+    accepted = get_checker(build_accepted_schema(*untold))
+    assert accepted.find_problem({"id": 1, "body": given}) is not None
+
+
+def test_a_body_of_which_nothing_is_told_is_an_object() -> None:
+    body = "{application/x-www-form-urlencoded: {schema: {type: object}}}"
+    bundle = compiled(f"/a: {{post: {{requestBody: {{content: {body}}}}}}}").bundle
+    accepted = get_checker(build_accepted_schema(bundle, bundle.tools[0]))
+    assert accepted.find_problem({"body": {"a": 1}}) is None
+    assert accepted.find_problem({"body": "a=1"}) is not None
+
+
+@pytest.mark.parametrize(("given", "read"), [("me", "me"), ("7f-2/ü", "7f-2/ü"), ("12", 12)])
+def test_a_text_for_a_number_in_a_path_is_sent_and_one_that_is_a_number_is_read_as_it(
+    given: str, read: Any, untold: tuple[Bundle, ToolDefinition]
+) -> None:
+    accepted = build_accepted_schema(*untold)
+    made = coerce_arguments(accepted, {"id": given}).arguments
+    assert made == {"id": read}
+    assert get_checker(accepted).find_problem(made) is None
+
+
+@pytest.mark.parametrize("given", ["", "1.5", " ", None, [1], True])
+def test_what_is_no_text_and_no_number_of_a_path_is_refused(
+    given: Any, untold: tuple[Bundle, ToolDefinition]
+) -> None:
+    assert get_checker(build_accepted_schema(*untold)).find_problem({"id": given}) is not None
