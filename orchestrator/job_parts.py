@@ -55,6 +55,9 @@ from sandbox.stages.probe.budget import ProbeBudget
 MAX_BATCHES = 8
 """Batches of tools that get vectors before a task: 5 s at most, once."""
 
+FORGED = 0.8
+"""How far a job is that goes on to its task, when its server is registered."""
+
 
 @dataclass(frozen=True)
 class Desk:
@@ -65,6 +68,11 @@ class Desk:
     healing: Healing
     suggestions: Suggestions
     results: ResultKeeper
+
+
+def _build_part(report: Report, start: float, end: float) -> Report:
+    """What takes the progress of a part of a job, which never goes back (MCP, progress)."""
+    return lambda step: report(replace(step, progress=start + (end - start) * step.progress))
 
 
 @dataclass(frozen=True)
@@ -90,8 +98,9 @@ class JobParts:
 
     async def _run_forge_job(self, job: Job, report: Report) -> Mapping[str, Any]:
         """Carry out a forge job, and go on to its task, as far as that needs nobody's answer."""
-        made = await self.forge_jobs.run_forge_job(job, report)
         wanted = await asyncio.to_thread(asks_for_more, job.request)
+        forged = _build_part(report, 0.0, FORGED) if wanted else report
+        made = await self.forge_jobs.run_forge_job(job, forged)
         if not wanted or made["state"] != "active":
             return made
         kept = {
@@ -99,7 +108,8 @@ class JobParts:
         }
         run = replace(job, kind="do", request={**kept, "made": made["server"]})
         try:
-            came = await self._run_task_job(run, report, quiet=True)
+            done = _build_part(report, FORGED, 1.0)
+            came = await self._run_task_job(run, done, quiet=True)
         except JobLost:
             raise
         except KNOWN_FAILURES as error:

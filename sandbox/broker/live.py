@@ -106,7 +106,15 @@ class LiveHttp:
                 extensions={"timeout": self._timeouts},
             ) as response:
                 headers = _decode_headers(response.headers)
-                is_stream = request.method == "GET" and _is_event_stream(response.status, headers)
+                # Its events come as they happen, so it may have no end.
+                is_stream = (
+                    request.method == "GET"
+                    and 200 <= response.status < 300
+                    and any(
+                        key == "content-type" and value.lower().startswith(_EVENT_STREAM)
+                        for key, value in headers
+                    )
+                )
                 try:
                     body = await self._read_body(response, headers, is_stream)
                 except (ResponseTooLarge, BytesExhausted) as error:
@@ -156,13 +164,6 @@ class LiveHttp:
             # Whoever keeps the answer counts it as a whole.
             if call is not None:
                 call.memory.take(-held)
-
-
-def _is_event_stream(status: int, headers: Headers) -> bool:
-    """Whether an answer's events come as they happen, so that it may have no end."""
-    said = next((value for key, value in headers if key == "content-type"), "")
-    is_stream = said.partition(";")[0].strip().lower() == _EVENT_STREAM
-    return is_stream and 200 <= status < 300
 
 
 def _end_event_stream(body: bytearray, seconds: float) -> bytes:
