@@ -487,7 +487,10 @@ GARAGE = Api(
             "returnLadder",
             "Bring a ladder back",
             change_row("ladders"),
-            (Parameter("id", "Number of the ladder", "integer", required=True),),
+            (
+                Parameter("id", "Number of the ladder", "integer", required=True),
+                Parameter("fee", "What its delay costs", "number"),
+            ),
             answer={"id": 1, "name": "Jack"},
         ),
     ),
@@ -552,7 +555,9 @@ def test_a_verb_that_a_write_has_in_its_name_has_nothing_read(settings: Settings
     async def story(here: Cinema) -> None:
         question = get_question(await here.do("return ladder 1"))
         assert question["kind"] == "choose"
-        assert question["shown"]["candidates"][0]["tool"] == "garage.return_ladder"
+        first = question["shown"]["candidates"][0]
+        assert first["tool"] == "garage.return_ladder"
+        assert {*first["inputSchema"]["properties"]} == {"id", "fee"}
         assert here.asked == []
         await here.do("show ladder 1")
         assert here.asked == ["GET /ladders/1"]

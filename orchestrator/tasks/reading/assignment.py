@@ -28,9 +28,8 @@ class Assignment:
 
     `done` are the pointers of parameters that have a value, `ambiguous` of those that several
     values fit; `used` are the numbers of values that went somewhere; `unread` are words that stand
-    for a value and went nowhere; `places` are the numbers of those
-    in each parameter; `things` are words for what the tool is about; `zone` is the time zone of
-    whoever asks.
+    for a value and went nowhere; `places` are the numbers of those in each parameter; `things` are
+    words for what the tool is about; `zone` is the time zone of whoever asks.
     """
 
     def __init__(

@@ -163,8 +163,22 @@ def _list_readers(parts: TaskParts, found: Sequence[Suggestion]) -> Iterator[Sug
             one = tool.access == "read" and tool.input_schema.get("required")
             if one and noun and find_noun(tool.name) == noun and key not in known:
                 known.add(key)
-                match = replace(each.match, tool=tool.name, description=tool.description)
-                yield replace(each, match=match, access="read")
+                yield _turn_to(parts, each, tool)
+
+
+def _turn_to(parts: TaskParts, each: Suggestion, tool: ToolDefinition) -> Suggestion:
+    """Another tool of a candidate's server, as it is listed."""
+    listed = parts.roster.get_server(each.match.entry).entry.get_tool(tool.name)
+    match = replace(
+        each.match,
+        tool=tool.name,
+        description=tool.description,
+        group=listed.group,
+        listed=listed.listed,
+        access=listed.access,
+        self_evident=listed.self_evident,
+    )
+    return replace(each, match=match, access=tool.access)
 
 
 def _prefer_whole(
@@ -249,11 +263,10 @@ def _list_meant_writes(parts: TaskParts, words: str, first: Suggestion) -> list[
     if not verb or said[0] not in READING_VERBS or verb in own:
         return []
     return [
-        replace(first, match=replace(first.match, tool=tool.name, description=tool.description),
-                access=tool.access)
+        _turn_to(parts, first, tool)
         for tool in parts.roster.get_server(first.match.entry).tools.values()
         if tool.access != "read" and verb in {stem_word(word) for word in split_words(tool.name)}
-    ]  # fmt: skip
+    ]
 
 
 _SHOWING = frozenset(f"{VERBS['read']} {VERBS['search']} give tell".split())
