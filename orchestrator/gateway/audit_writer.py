@@ -15,12 +15,14 @@ import structlog
 
 from orchestrator.calls import Call
 from registry.audit.search import AuditTable
+from registry.calls.batch import bound_result
 from registry.calls.record_process import RecordOffload
 from registry.database.audit_chain import ACCOUNTED, COUNTED
 from registry.errors import DatabaseUnusable
 from registry.models import Invocation
 from registry.store import Store
 from registry.trust import Standing
+from sandbox.sanitize import is_large
 
 GROUP_SECONDS = 0.02
 HOLD_SECONDS = 0.5
@@ -158,6 +160,8 @@ class CallWriter:
             if self._accounts:
                 await self._flush_accounts()
             group, self._waiting = self._waiting, []
+            if any(is_large(call.result) for call in group):
+                group = await asyncio.to_thread(lambda calls: list(map(bound_result, calls)), group)
             if await self._hold_group(group):
                 continue
             group, self._held = [*self._held, *group], []

@@ -27,11 +27,11 @@ from dataclasses import dataclass
 from io import BufferedReader
 
 from registry.calls.invocations import CallTable
+from registry.database.canonical import BoundedJson
 from registry.database.engine import Database
 from registry.models import Invocation
 from registry.trust import Standing
 from sandbox.modulepath import RUN_MODULE, join_module_path
-from sandbox.sanitize import is_large
 
 BUSY_CALLS = 200
 PER_SECOND = 20
@@ -135,7 +135,7 @@ class RecordOffload:
         again changes nothing then.
         """
         self._used = asyncio.get_running_loop().time()
-        weight = sum(LARGE_CALLS if is_large(call.result) else 1 for call in calls)
+        weight = sum(LARGE_CALLS if isinstance(call.result, BoundedJson) else 1 for call in calls)
         if self._rate.count_calls(weight, self._used):
             self._start_child()
         child = self._child

@@ -123,6 +123,21 @@ def _write_marker(length: int, digest: str, head: str) -> str:
     return to_compact_json({"truncated": True, "length": length, "sha256": digest, "head": head})
 
 
+@dataclass(frozen=True)
+class BoundedJson:
+    """A value as a column holds it: its JSON text or marker (`to_bounded_json`), and its type."""
+
+    text: str
+    type_name: str
+
+
+def bound_json(value: Any, limit: int) -> BoundedJson:
+    """A value as a column holds it; the same object where it is one."""
+    if isinstance(value, BoundedJson):
+        return value
+    return BoundedJson(to_bounded_json(value, limit), type(value).__name__)
+
+
 @dataclass
 class RowConverter:
     """Converts the values of one row to what its columns can hold.
@@ -162,10 +177,10 @@ class RowConverter:
 
     def convert_json(self, column: str, value: Any, limit: int) -> str:
         """The JSON text of a value, or of a marker (`to_bounded_json`)."""
-        text = to_bounded_json(value, limit)
-        if text.startswith('{"unstorable":'):
-            self.unstorable[column] = type(value).__name__
-        return text
+        bounded = bound_json(value, limit)
+        if bounded.text.startswith('{"unstorable":'):
+            self.unstorable[column] = bounded.type_name
+        return bounded.text
 
     def write_notes(self) -> str:
         """What could not be stored, as JSON; "" where all could."""

@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.gateway.audit_writer import CallWriter
+from registry.calls.batch import RESULT, bound_result, build_invocation_row
 from registry.calls.invocations import CallTable
 from registry.calls.record_process import (
     BUSY_CALLS,
@@ -96,7 +97,7 @@ def test_large_results_start_a_process_at_a_twentieth_of_the_calls(
 
     async def scenario(offload: RecordOffload) -> None:
         count = 2 + BUSY_CALLS // LARGE_CALLS
-        calls = [replace(call, result=large) for call in build_calls("c", count)]
+        calls = [bound_result(replace(call, result=large)) for call in build_calls("c", count)]
         assert await offload.store_group(calls[:4], NOW, 1) is None
         assert offload.process_id is None
         assert await offload.store_group(calls[4:], NOW, 1) is None
@@ -250,6 +251,39 @@ def test_whoever_waits_for_a_call_that_is_held_does_not_wait_for_those_after_it(
 
     run_with_offload(tmp_path, scenario)
     assert store.audit.verify_chains() is None
+
+
+@pytest.mark.parametrize("size", [300_000, RESULT + 1, 4_000_000])
+def test_a_large_result_is_handed_on_as_its_row_holds_it(
+    tmp_path: Path, store: Store, size: int
+) -> None:
+    """Of one that no row holds, its hash and its head: the rest takes no room meanwhile."""
+    large = {"structuredContent": {"text": "x" * size}}
+
+    async def scenario(offload: RecordOffload) -> None:
+        await start(offload, store)
+        writer = CallWriter(store, lambda *_: None, offload=offload)
+        call = replace(invocation("handed"), serial=writer.count_call(), result=large)
+        writer.queue_call(call)
+        while not offload.held_bytes:
+            await asyncio.sleep(0.001)
+        assert (offload.held_bytes > size) == (size < RESULT)
+        assert offload.held_bytes < RESULT
+        await writer.wait_written()
+
+    run_with_offload(tmp_path, scenario)
+    store.calls.record(replace(invocation("here"), result=large), NOW, 1)
+    handed, here = store.calls.get("handed"), store.calls.get("here")
+    assert handed.result == here.result
+    assert handed.unstorable == here.unstorable == {}
+    assert store.audit.verify_chains() is None
+
+
+def test_a_large_result_that_is_no_json_is_told_of_as_a_small_one() -> None:
+    for value in ({"text": "x" * 300_000, "lock": threading.Lock()}, {"lock": threading.Lock()}):
+        row = build_invocation_row(bound_result(replace(invocation("c"), result=value)))
+        assert row["result"].startswith('{"unstorable":')
+        assert row["unstorable"] == '{"result":"dict"}'
 
 
 def test_a_process_that_nobody_needs_any_more_ends(tmp_path: Path, store: Store) -> None:
