@@ -62,7 +62,8 @@ BUNDLE = Bundle(
     base_url="http://127.0.0.1:9",
     source_code=SERVER,
     tools=(ToolDefinition("echo", "Echo a text.", TAKES, GIVES, "read"),),
-    provenance=Provenance("bench", "0" * 64),
+    # Not by the compiler, whose description would be looked at meanwhile.
+    provenance=Provenance("bench", "0" * 64, author="client"),
 )
 RECORDER = "registry.calls.record_process"
 WARM_CALLS = 300
@@ -125,19 +126,21 @@ class Peer:
 
     def request(self, method: str, params: dict[str, Any]) -> Any:
         asked = self._ask(method, params)
-        answered, result = self._receive()
+        answered, result, _ = self._receive()
         assert asked == answered
         return result
 
     def measure(self, params: dict[str, Any], calls: int, concurrent: int) -> list[float]:
-        """The seconds of each of so many `tools/call`, of which some are always under way."""
+        """The seconds until the line of each answer has come, of so many `tools/call`, of which
+        some are always under way.
+        """
         begun: dict[int, float] = {}
         times = []
         for number in range(calls + concurrent):
             if number >= concurrent:
-                answered, result = self._receive()
+                answered, result, came = self._receive()
                 assert not result.get("isError"), result
-                times.append(time.perf_counter() - begun.pop(answered))
+                times.append(came - begun.pop(answered))
             if number < calls:
                 started = time.perf_counter()
                 begun[self._ask("tools/call", params)] = started
@@ -148,12 +151,14 @@ class Peer:
         self._send({"jsonrpc": "2.0", "id": identity, "method": method, "params": params})
         return identity
 
-    def _receive(self) -> tuple[int, Any]:
+    def _receive(self) -> tuple[int, Any, float]:
+        """The id and result of the next answer, and when its line had come."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
+            came = time.perf_counter()
             message = json.loads(line)
             if "method" not in message:
-                return message["id"], message["result"]
+                return message["id"], message["result"], came
         raise SystemExit(f"{self._process.args!r} ended")
 
     def cpu(self) -> float:

@@ -67,10 +67,10 @@ class Client(Peer):
         assert first["tool"] == f"{name}.echo", first["tool"]
 
     def _end(self, begun: dict[int, tuple[str, float]]) -> tuple[str, float]:
-        answered, result = self._receive()
+        answered, result, came = self._receive()
         assert not result.get("isError"), result
         name, started = begun.pop(answered)
-        return name, time.perf_counter() - started
+        return name, came - started
 
     @property
     def process(self) -> psutil.Process:

@@ -49,13 +49,15 @@ _BULK = re.compile("[\ud800-\uf8ff\U00040000-\U000e00ff\U000e01f0-\U0010ffff]+")
 _STARTS = re.compile("[\x1b\x90\x98\x9b\x9d-\x9f]")
 _SLICE = 32 * 1024
 """Characters that are changed at once: a few milliseconds in which no other thread runs."""
-_ASCII_MARKS = r"\\[bfru]|\x7f"
-"""JSON escapes the control characters, but for the last one (RFC 8259, section 7)."""
+_ASCII_MARKS = r"\\[bfru]"
+"""JSON escapes the control characters, but for U+007F (RFC 8259, section 7)."""
 _ESCAPED_MARKS = (rb"\b", rb"\f", rb"\r", rb"\u")
 _FEW_ESCAPES = 32
 """Escapes of a JSON text that are looked at one by one before a pattern does it."""
 _LONG = 4096
 _LARGE = 256 * 1024
+_SCALARS = (int, float, type(None))
+"""Of which each `isinstance` of an abstract class takes as long as all else of a look."""
 _UNSEEN_CLASS = (
     r"[^\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\n\t]"
     r"|[\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180d}\x{180f}\x{2800}\x{3164}\x{ffa0}"
@@ -102,19 +104,23 @@ def clean_json(value: Any) -> Any:
 
 
 def is_large(value: Any) -> bool:
-    """Whether a JSON value takes more than 256 kB or so; looks at no more of it."""
-    left, room = [value], _LARGE
-    while left and room > 0:
-        item = left.pop()
+    """Whether a JSON value takes more than 256 kB or so; looks at no more of it.
+
+    Level by level: a result's text is found before the many values that it says as well.
+    """
+    found, room = [value], _LARGE
+    for item in found:
         if isinstance(item, str):
             room -= len(item)
-        elif isinstance(item, Mapping):
-            room -= 20 * len(item)
-            left += item.values() if room > 0 else ()
         elif isinstance(item, list | tuple):
             room -= 10 * len(item)
-            left += item if room > 0 else ()
-    return room <= 0
+            found += item if room > 0 else ()
+        elif isinstance(item, dict) or not isinstance(item, _SCALARS) and isinstance(item, Mapping):
+            room -= 20 * len(item)
+            found += item.values() if room > 0 else ()
+        if room <= 0:
+            return True
+    return False
 
 
 def is_plain(text: str) -> bool:
