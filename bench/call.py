@@ -1,7 +1,7 @@
 """The cost that the gateway adds to a call: CPU and time of `call_read` against the session itself.
 
     python -m venv FASTMCP && FASTMCP/bin/pip install 'fastmcp>=4'
-    python -m bench.call [--calls 2000] [--concurrent 1,8,64] [--bytes 100]
+    python -m bench.call [--calls 2000] [--concurrent 1,8,64] [--bytes 100] [--rows 0]
         [--fastmcp FASTMCP/bin/python] [--peer 'COMMAND ...']
 
 Both ways lead to the same echo server in the same kind of container. `--concurrent` is how many
@@ -49,12 +49,17 @@ SERVER = """from toolwright import tool
 
 
 @tool
-def echo(text, times=1):
-    return {"text": text * times}
+def echo(text, times=1, rows=0):
+    row = {"price": 1.5, "tags": ["a", "b"], "note": text[:40]}
+    listed = [{"id": number, "name": f"row {number}", **row} for number in range(rows)]
+    return {"text": text * times, **({"rows": listed} if rows else {})}
 """
-TEXT = {"type": "string"}
-TAKES = {"type": "object", "properties": {"text": TEXT, "times": {"type": "integer"}}}
-GIVES = {"type": "object", "properties": {"text": TEXT}, "required": ["text"]}
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+TAKES = {"type": "object", "properties": {"text": TEXT, "times": NUMBER, "rows": NUMBER}}
+ROW = {"id": NUMBER, "name": TEXT, "price": {"type": "number"}, "note": TEXT}
+TAGS = {"type": "array", "items": TEXT}
+ROWS = {"type": "array", "items": {"type": "object", "properties": {**ROW, "tags": TAGS}}}
+GIVES = {"type": "object", "properties": {"text": TEXT, "rows": ROWS}, "required": ["text"]}
 BUNDLE = Bundle(
     name="echo",
     version=1,
@@ -75,8 +80,10 @@ server = FastMCP("echo")
 
 
 @server.tool
-def echo(text: str, times: int = 1) -> dict[str, str]:
-    return {"text": text * times}
+def echo(text: str, times: int = 1, rows: int = 0) -> dict:
+    row = {"price": 1.5, "tags": ["a", "b"], "note": text[:40]}
+    listed = [{"id": number, "name": f"row {number}", **row} for number in range(rows)]
+    return {"text": text * times, **({"rows": listed} if rows else {})}
 
 
 server.run(show_banner=False)
@@ -204,7 +211,7 @@ def figures(
 
 
 def measure_peer(name: str, peer: Peer, call: dict[str, Any], load: Load) -> list[Figures]:
-    peer.measure(call, WARM_CALLS, 1)
+    peer.measure(call, min(WARM_CALLS, load.calls), 1)
     peer.wait_idle()
     found = []
     for concurrent in load.concurrent:
@@ -235,7 +242,7 @@ async def measure_direct(load: Load) -> list[Figures]:
     async with DockerRunner(client, image.reference, ContainerLabels("bench", "bench")) as runner:
         broker = Broker(Policy(()), Cassette(()))
         async with runner.open(BUNDLE, broker) as session:
-            await measure_session(session, load, WARM_CALLS, 1)
+            await measure_session(session, load, min(WARM_CALLS, load.calls), 1)
             found = []
             for concurrent in load.concurrent:
                 before = time.process_time()
@@ -279,13 +286,14 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=2000)
     parser.add_argument("--concurrent", default="1", help="calls at a time, such as 1,8,64")
     parser.add_argument("--bytes", type=int, default=100, help="of the text that is answered")
+    parser.add_argument("--rows", type=int, default=0, help="of 120 bytes, answered beside it")
     parser.add_argument("--fastmcp", help="the interpreter of FastMCP's environment")
     parser.add_argument("--peer", help="command of another gateway")
     args = parser.parse_args()
     load = Load(
         args.calls,
         tuple(map(int, args.concurrent.split(","))),
-        {"text": "x" * 100, "times": args.bytes // 100},
+        {"text": "x" * 100, "times": args.bytes // 100, "rows": args.rows},
     )
     direct = asyncio.run(measure_direct(load))
     rows = [direct, measure_gateway(load)]

@@ -15,7 +15,7 @@ import structlog
 
 from orchestrator.calls import Call
 from registry.audit.search import AuditTable
-from registry.calls.batch import bound_result
+from registry.calls.batch import bound_results
 from registry.calls.record_process import RecordOffload
 from registry.database.audit_chain import ACCOUNTED, COUNTED
 from registry.errors import DatabaseUnusable
@@ -161,7 +161,7 @@ class CallWriter:
                 await self._flush_accounts()
             group, self._waiting = self._waiting, []
             if any(is_large(call.result) for call in group):
-                group = await asyncio.to_thread(lambda calls: list(map(bound_result, calls)), group)
+                group = await asyncio.to_thread(bound_results, group)
             if await self._hold_group(group):
                 continue
             group, self._held = [*self._held, *group], []

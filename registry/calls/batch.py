@@ -158,13 +158,14 @@ class CallBatch:
             standings.save_records(self._connection, records, fresh)
 
 
-def bound_result(invocation: Invocation) -> Invocation:
-    """The call with a large result as its row will hold it: of more than `RESULT` characters a hash
-    and a head, which are handed on in no time and take no room until they are stored.
+def bound_results(calls: Iterable[Invocation]) -> list[Invocation]:
+    """The calls, large results as their rows will hold them: of more than `RESULT` characters a
+    hash and a head, which are handed on in no time and take no room until they are stored.
     """
-    if not is_large(invocation.result):
-        return invocation
-    return replace(invocation, result=bound_json(invocation.result, RESULT))
+    return [
+        replace(call, result=bound_json(call.result, RESULT)) if is_large(call.result) else call
+        for call in calls
+    ]
 
 
 def build_invocation_row(invocation: Invocation) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.gateway.audit_writer import CallWriter
-from registry.calls.batch import RESULT, bound_result, build_invocation_row
+from registry.calls.batch import RESULT, bound_results, build_invocation_row
 from registry.calls.invocations import CallTable
 from registry.calls.record_process import (
     BUSY_CALLS,
@@ -97,7 +97,7 @@ def test_large_results_start_a_process_at_a_twentieth_of_the_calls(
 
     async def scenario(offload: RecordOffload) -> None:
         count = 2 + BUSY_CALLS // LARGE_CALLS
-        calls = [bound_result(replace(call, result=large)) for call in build_calls("c", count)]
+        calls = bound_results(replace(call, result=large) for call in build_calls("c", count))
         assert await offload.store_group(calls[:4], NOW, 1) is None
         assert offload.process_id is None
         assert await offload.store_group(calls[4:], NOW, 1) is None
@@ -281,7 +281,8 @@ def test_a_large_result_is_handed_on_as_its_row_holds_it(
 
 def test_a_large_result_that_is_no_json_is_told_of_as_a_small_one() -> None:
     for value in ({"text": "x" * 300_000, "lock": threading.Lock()}, {"lock": threading.Lock()}):
-        row = build_invocation_row(bound_result(replace(invocation("c"), result=value)))
+        (bounded,) = bound_results([replace(invocation("c"), result=value)])
+        row = build_invocation_row(bounded)
         assert row["result"].startswith('{"unstorable":')
         assert row["unstorable"] == '{"result":"dict"}'
 
