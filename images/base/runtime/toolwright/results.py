@@ -8,13 +8,14 @@ from .answers import Answer
 from .content import Content
 from .errors import RequestFailed, SchemaBroken, ToolError
 from .media import blocks
-from .schema import first_problem
 from .values import without_unset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
+
+    from .schema import Schema
 
 SOURCE = "server.py"
 DIFFERENCE = "toolwright/difference"
@@ -24,7 +25,7 @@ _CONTAINERS = (dict, list)
 
 
 def success(
-    value: Any, output_schema: Any, tool: str, is_strict: bool = True, malformed: str = ""
+    value: Any, output_schema: Schema, tool: str, is_strict: bool = True, malformed: str = ""
 ) -> dict[str, Any]:
     """The result of what a tool returned: an Answer, Content or JSON values.
 
@@ -36,7 +37,8 @@ def success(
     JSON.
     """
     if isinstance(value, Answer):
-        wanted = output_schema.get("properties") if isinstance(output_schema, dict) else None
+        root = output_schema.root
+        wanted = root.get("properties") if isinstance(root, dict) else None
         structured = value.structured(frozenset(wanted or ()))
         answer: Answer | None = value
         content = _shown(value, structured, tool)
@@ -51,7 +53,7 @@ def success(
         raise RequestFailed("too_large", f"the result is nested deeper than {MAX_NESTING}")
     if is_deep and answer:
         structured = _as_text(structured, answer.printable(), answer.content_type)
-    problem = first_problem(output_schema, structured)
+    problem = output_schema.first_problem(structured)
     if problem and (answer is None or is_strict):
         raise SchemaBroken(*problem, answer, content[0]["text"], content[1:])
     if answer and answer.pages:
