@@ -38,7 +38,7 @@ def _key(value: Any) -> Any:
         return (bool, value)
     if isinstance(value, dict):
         return (dict, frozenset((name, _key(item)) for name, item in value.items()))
-    if isinstance(value, list | tuple):
+    if isinstance(value, _ARRAY):
         return (list, tuple(map(_key, value)))
     return value
 
@@ -67,7 +67,7 @@ def _is_integer(value: Any) -> bool:
 
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
-    "array": lambda value: isinstance(value, list | tuple),
+    "array": lambda value: isinstance(value, _ARRAY),
     "string": lambda value: isinstance(value, str),
     "boolean": lambda value: isinstance(value, bool),
     "null": lambda value: value is None,
@@ -160,7 +160,7 @@ def _matches(value: str, pattern: str) -> bool:
 
 
 def _unique(wanted: Any, value: Any, owner: Part, budget: Budget, depth: int) -> Problem | None:
-    if not wanted or not isinstance(value, list | tuple):
+    if not wanted or not isinstance(value, _ARRAY):
         return None
     seen: dict[Any, int] = {}
     for index, item in enumerate(value):
@@ -274,7 +274,7 @@ def _names(part: Part, value: Any, owner: Part, budget: Budget, depth: int) -> P
 
 
 def _prefix(parts: Any, value: Any, owner: Part, budget: Budget, depth: int) -> Problem | None:
-    if isinstance(value, list | tuple):
+    if isinstance(value, _ARRAY):
         for index, (part, item) in enumerate(zip(parts, value, strict=False)):
             found = part.problem(item, budget, depth)
             if found:
@@ -283,14 +283,14 @@ def _prefix(parts: Any, value: Any, owner: Part, budget: Budget, depth: int) -> 
 
 
 def _items(part: Part, value: Any, owner: Part, budget: Budget, depth: int) -> Problem | None:
-    if not isinstance(value, list | tuple) or part.schema is True:
+    if not isinstance(value, _ARRAY) or part.schema is True:
         return None
     start = len(owner.schema.get("prefixItems", ()))
     return _each(part, enumerate(value[start:] if start else value, start), budget, depth)
 
 
 def _contains(part: Part, value: Any, owner: Part, budget: Budget, depth: int) -> Problem | None:
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, _ARRAY):
         return None
     least = owner.schema.get("minContains", 1)
     most = owner.schema.get("maxContains", len(value))

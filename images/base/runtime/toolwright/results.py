@@ -22,6 +22,8 @@ DIFFERENCE = "toolwright/difference"
 MAX_NESTING = 100
 """Below the host's limit, which counts the message around the result as well."""
 _CONTAINERS = (dict, list)
+# `without_unset` has copied what is encoded, so that nothing in it leads back to itself.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False)
 
 
 def success(
@@ -44,7 +46,7 @@ def success(
         content = _shown(value, structured, tool)
     else:
         plain = value.structured if isinstance(value, Content) else value
-        text = json.dumps(without_unset(plain), ensure_ascii=False, allow_nan=False)
+        text = _ENCODER.encode(without_unset(plain))
         parsed = json.loads(text)
         structured = parsed if isinstance(parsed, dict) else {"result": parsed}
         answer, content = None, [_text(text)]
