@@ -199,6 +199,7 @@ def exponential(depth: int, keyword: str) -> dict[str, Any]:
         ({"type": "integer"}, float("inf")),
         ({"type": "object", "properties": []}, {"a": 1}),
         ({"anyOf": 5}, 1),
+        ({"enum": {"a": 1}}, 1),
         ({"allOf": "x"}, 1),
         ({"prefixItems": 5}, [1]),
         ({"patternProperties": 0}, {"a": 1}),

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 400
 MAX_STEPS = 1_000_000
+# KeyError is what a slice of an object raises since Python 3.12.
+MALFORMED = (TypeError, ValueError, AttributeError, KeyError, RecursionError, ArithmeticError)
 
 
 class Budget:
@@ -47,7 +49,7 @@ class Budget:
 
 
 class Schema:
-    """A whole schema, and what was prepared of it."""
+    """A whole schema, which does not change any more, and what was prepared of it."""
 
     __slots__ = ("_parts", "_targets", "root")
 
@@ -67,12 +69,15 @@ class Schema:
             budget.require_steps()
         except Exhausted as bound:
             return "", f"cannot be checked: the schema {bound}"
-        except (TypeError, ValueError, AttributeError, RecursionError, ArithmeticError) as error:
+        except MALFORMED as error:
             return "", f"cannot be checked: {type(error).__name__} in the schema"
         return (_pointer(found[0]), found[1]) if found else None
 
     def part(self, schema: Any) -> Part:
-        """The part that is this schema: one for each, however many references lead to it."""
+        """The part that is this schema: one for each, however many references lead to it.
+
+        A part holds its schema, so no other object takes on that identity.
+        """
         part = self._parts.get(id(schema))
         if part is None:
             part = self._parts[id(schema)] = Part(schema, self)
