@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from toolwright import content
 from toolwright.results import success
+from toolwright.schema import Schema
 
-OPEN = {"type": "object"}
+OPEN = Schema({"type": "object"})
 
 
 def test_text_stays_as_it_is_and_is_not_written_as_json() -> None:
@@ -21,7 +22,7 @@ def test_bytes_are_encoded_once_and_base64_is_taken_as_it_is() -> None:
 
 def test_several_parts_keep_their_order_and_programs_get_their_own_value() -> None:
     parts = content.mixed("one", content.audio(b"", "audio/wav"), structured={"n": 2})
-    result = success(parts, {"type": "object", "required": ["n"]}, "t")
+    result = success(parts, Schema({"type": "object", "required": ["n"]}), "t")
     assert [block["type"] for block in result["content"]] == ["text", "audio"]
     assert result["structuredContent"] == {"n": 2}
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from toolwright.schema import equal, first_problem
+from toolwright.keywords import equal
+from toolwright.schema import Schema, first_problem
 
 SCALARS = st.one_of(
     st.none(),
@@ -96,7 +97,21 @@ def test_it_agrees_with_jsonschema(schema: Any, value: Any, first: Any, second: 
     if isinstance(schema, dict):
         schema = {**schema, "$defs": {"a": first, "b": second, "x/y%": first}}
     expected = Draft202012Validator(schema).is_valid(value)
-    assert (first_problem(schema, value) is None) == expected
+    prepared = Schema(schema)
+    for _ in range(2):
+        assert (prepared.first_problem(value) is None) == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(SCHEMAS, st.lists(VALUES, min_size=1, max_size=4), DEFINITION)
+def test_what_it_says_of_a_value_is_the_same_after_others(
+    schema: Any, values: list[Any], definition: Any
+) -> None:
+    if isinstance(schema, dict):
+        schema = {**schema, "$defs": {"a": definition, "x/y%": schema}}
+    prepared = Schema(schema)
+    for value in values:
+        assert prepared.first_problem(value) == first_problem(schema, value)
 
 
 @given(VALUES, VALUES)
@@ -157,11 +172,11 @@ def test_a_recursive_schema_follows_the_value() -> None:
     assert first_problem(tree, {"n": 1, "child": {}}) == ("/child", "'n' is missing")
 
 
-def exponential(depth: int) -> dict[str, Any]:
+def exponential(depth: int, keyword: str) -> dict[str, Any]:
     rules: dict[str, Any] = {
-        f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(depth)
+        f"d{n}": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(depth)
     }
-    return {"$ref": "#/$defs/d0", "$defs": {**rules, f"d{depth}": False}}
+    return {"$ref": "#/$defs/d0", "$defs": {**rules, f"d{depth}": keyword == "allOf"}}
 
 
 @pytest.mark.parametrize(
@@ -182,12 +197,57 @@ def exponential(depth: int) -> dict[str, Any]:
         ({"type": 5}, 1),
         ({"pattern": 5}, "x"),
         ({"type": "integer"}, float("inf")),
-        (exponential(40), 1),
+        ({"type": "object", "properties": []}, {"a": 1}),
+        ({"anyOf": 5}, 1),
+        ({"enum": {"a": 1}}, 1),
+        ({"allOf": "x"}, 1),
+        ({"prefixItems": 5}, [1]),
+        ({"patternProperties": 0}, {"a": 1}),
+        ({"contains": True, "maxContains": None}, [1]),
         ({"pattern": "x"}, "y" * 100_000),
     ],
 )
 def test_what_cannot_be_checked_is_a_problem_and_not_a_success(schema: Any, value: Any) -> None:
     assert first_problem(schema, value, steps=10_000) is not None
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"properties": [], "required": 5, "minProperties": "x"}, "x"),
+        ({"properties": {"a": 5, "b": {"$ref": "#/absent"}}}, {"c": 1}),
+        ({"items": "x"}, []),
+        ({"prefixItems": [True, 5]}, [1]),
+        ({"anyOf": [{"type": "string"}, 5]}, "x"),
+        ({"": 5, "$ref": "#/$defs/a", "$defs": {"a": {}, "b": {"$ref": 5}}}, 1),
+    ],
+)
+def test_what_is_malformed_where_no_value_reaches_is_no_problem(schema: Any, value: Any) -> None:
+    assert first_problem(schema, value) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (exponential(40, "anyOf"), 1),
+        (exponential(40, "allOf"), 1),
+        (exponential(40, "oneOf"), 1),
+        ({"items": {"type": "integer"}}, [1] * 20_000),
+        ({"allOf": [{"items": {"type": "integer"}}] * 300}, [1] * 100),
+        ({"items": {"properties": {"a": {}, "b": {}}}}, [{"a": 1, "b": 1}] * 5_000),
+        ({"additionalProperties": {"type": "integer"}}, {str(n): n for n in range(20_000)}),
+        ({"anyOf": [False, {"items": {"anyOf": [{"type": "integer"}]}}]}, [1] * 6_000),
+    ],
+)
+def test_a_check_ends_after_so_many_steps(schema: Any, value: Any) -> None:
+    reason = "cannot be checked: the schema takes too many steps"
+    assert first_problem(schema, value, steps=10_000) == ("", reason)
+
+
+def test_a_schema_that_leads_back_to_itself_nests_too_deeply() -> None:
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        problem = first_problem({keyword: [{"$ref": "#"}]}, 1)
+        assert problem == ("", "cannot be checked: the schema nests too deeply")
 
 
 def test_a_value_as_deep_as_a_result_may_be_is_checked() -> None:

@@ -9,6 +9,7 @@ import sys
 from .byreference import marked
 from .errors import LoadError
 from .results import SOURCE, line_of
+from .schema import Schema
 from .values import UNSET
 
 TYPE_CHECKING = False
@@ -31,7 +32,8 @@ _TOOL_KEYS = (
 
 class Tool:
     """A tool of `tools.json` with its function. `defaults` fills arguments that were not given,
-    `files` are those that may name a file of the host.
+    `files` are those that may name a file of the host. Arguments are checked against
+    `accepted_schema`.
     """
 
     def __init__(self, definition: dict[str, Any], function: Callable[..., Any]) -> None:
@@ -45,6 +47,8 @@ class Tool:
         optional.update(getattr(function, "__kwdefaults__", None) or ())
         self.defaults = dict.fromkeys(self.parameters - optional, UNSET)
         self.files = marked(definition["input_schema"])
+        self.accepted_schema = Schema(definition.get("accepted_schema", definition["input_schema"]))
+        self.output_schema = Schema(definition["output_schema"])
 
     def listed(self, base_url: str) -> dict[str, Any]:
         """The tool as `tools/list` shows it; `path` as the document has it."""

@@ -9,7 +9,6 @@ from contextvars import ContextVar
 from .byreference import contents
 from .errors import ArgumentInvalid, Cancelled, MalformedAnswer, RequestFailed, ToolError
 from .results import bug, conforming, failure, success
-from .schema import first_problem
 from .wholes import whole
 
 TYPE_CHECKING = False
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from .answers import Answer
     from .bundle import Tool
     from .requests import WireRequest
+    from .schema import Schema
 
     class Transport(Protocol):
         """The way out: the host's broker, or an HTTPS client of our own.
@@ -73,7 +73,7 @@ class Call:
         try:
             schema = self.tool.definition["input_schema"]
             if not self.transport.checks_arguments:
-                _check(self.tool.definition.get("accepted_schema", schema), arguments)
+                _check(self.tool.accepted_schema, arguments)
             given = {**whole(schema, arguments), **contents(self, self.tool.files, arguments)}
             value = self.tool.function(**_bound(self.tool, given))
             return self._succeed(value)
@@ -92,8 +92,7 @@ class Call:
         definition = self.tool.definition
         # Code that makes a value of its own answers for it; an API's answer is what it is.
         is_strict = not definition.get("operation")
-        schema, name = definition["output_schema"], definition["name"]
-        made = success(value, schema, name, is_strict, malformed)
+        made = success(value, self.tool.output_schema, definition["name"], is_strict, malformed)
         return made if self.transport.checks_arguments else conforming(made)
 
     def _hand_on(self, error: MalformedAnswer) -> dict[str, Any]:
@@ -136,8 +135,8 @@ def progress(done: float, total: float | None = None, message: str = "") -> None
         current_call().ask("progress", said)
 
 
-def _check(schema: Any, arguments: Mapping[str, Any]) -> None:
-    problem = first_problem(schema, arguments)
+def _check(schema: Schema, arguments: Mapping[str, Any]) -> None:
+    problem = schema.first_problem(arguments)
     if problem:
         raise ArgumentInvalid(*problem)
 

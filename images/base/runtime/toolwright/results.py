@@ -8,7 +8,6 @@ from .answers import Answer
 from .content import Content
 from .errors import RequestFailed, SchemaBroken, ToolError
 from .media import blocks
-from .schema import first_problem
 from .values import without_unset
 
 TYPE_CHECKING = False
@@ -16,15 +15,19 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from .schema import Schema
+
 SOURCE = "server.py"
 DIFFERENCE = "toolwright/difference"
 MAX_NESTING = 100
 """Below the host's limit, which counts the message around the result as well."""
 _CONTAINERS = (dict, list)
+# `without_unset` has copied what is encoded, so that nothing in it leads back to itself.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False)
 
 
 def success(
-    value: Any, output_schema: Any, tool: str, is_strict: bool = True, malformed: str = ""
+    value: Any, output_schema: Schema, tool: str, is_strict: bool = True, malformed: str = ""
 ) -> dict[str, Any]:
     """The result of what a tool returned: an Answer, Content or JSON values.
 
@@ -36,13 +39,14 @@ def success(
     JSON.
     """
     if isinstance(value, Answer):
-        wanted = output_schema.get("properties") if isinstance(output_schema, dict) else None
+        root = output_schema.root
+        wanted = root.get("properties") if isinstance(root, dict) else None
         structured = value.structured(frozenset(wanted or ()))
         answer: Answer | None = value
         content = _shown(value, structured, tool)
     else:
         plain = value.structured if isinstance(value, Content) else value
-        text = json.dumps(without_unset(plain), ensure_ascii=False, allow_nan=False)
+        text = _ENCODER.encode(without_unset(plain))
         parsed = json.loads(text)
         structured = parsed if isinstance(parsed, dict) else {"result": parsed}
         answer, content = None, [_text(text)]
@@ -51,7 +55,7 @@ def success(
         raise RequestFailed("too_large", f"the result is nested deeper than {MAX_NESTING}")
     if is_deep and answer:
         structured = _as_text(structured, answer.printable(), answer.content_type)
-    problem = first_problem(output_schema, structured)
+    problem = output_schema.first_problem(structured)
     if problem and (answer is None or is_strict):
         raise SchemaBroken(*problem, answer, content[0]["text"], content[1:])
     if answer and answer.pages:

@@ -16,6 +16,8 @@ _NOT_UNRESERVED = re.compile(r"[^A-Za-z0-9\-._~]+")
 _NOT_ALLOWED_IN_QUERY = re.compile(r"[^A-Za-z0-9\-._~:/?@!$'()*,;]+")
 _NOT_ALLOWED_IN_SEGMENT = re.compile(r"[^A-Za-z0-9\-._~:@!$&'()*+,;=]+")
 _PLAIN_EXPONENTS = 40
+# A call for each of the scalars of a large value would take as long as all the rest.
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 class Unset:
@@ -41,9 +43,17 @@ def is_absent(value: Any) -> bool:
 def without_unset(value: Any) -> Any:
     """A JSON value with every UNSET member and item left out."""
     if isinstance(value, dict):
-        return {k: without_unset(v) for k, v in value.items() if not isinstance(v, Unset)}
+        return {
+            name: item if type(item) in _SCALARS else without_unset(item)
+            for name, item in value.items()
+            if not isinstance(item, Unset)
+        }
     if isinstance(value, list | tuple):
-        return [without_unset(item) for item in value if not isinstance(item, Unset)]
+        return [
+            item if type(item) in _SCALARS else without_unset(item)
+            for item in value
+            if not isinstance(item, Unset)
+        ]
     return value
 
 
