@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 from forge.schemas.walk import PREFIX, is_leaf, memoize, rebuild_schema
@@ -22,7 +21,6 @@ MAX_DEFS = 24
 """Of more definitions none is put in its place."""
 _SHARED = ("properties", "$defs")
 """What holds the schemas that several tools have."""
-_NOTHING: Mapping[str, Schema] = MappingProxyType({})
 _TOLD = frozenset({"$ref", "title", "description", "examples"})
 _TRIMMED = HOLDERS | {"title", "description", "examples"}
 _NOTES = frozenset({"description", "title", "examples", "default", "deprecated", "x-in"})
@@ -37,40 +35,33 @@ class SchemaShortener:
         self._find_facts = memoize(_SchemaFacts)
 
     def shorten_schema(self, root: Mapping[str, Any]) -> dict[str, Any]:
-        """The schema with definitions that are used once in their place, and with shorter prose.
+        """The schema of a tool's arguments, an object of which all is said by its properties, with
+        definitions that are used once in their place, and with shorter prose.
 
         Titles go: beside a property's or definition's name they say nothing. Descriptions keep
         their first sentence, and the shorter the more of them there are. Of a schema with many
         definitions all stay where they are: little is won there.
         """
         made = self._inline_single_uses(root)
-        own = _list_own_texts(made)
         facts = {
             key: {name: self._find_facts(schema) for name, schema in made[key].items()}
             for key in _SHARED
             if key in made
         }
         texts = [part.texts for parts in facts.values() for part in parts.values() if part.texts]
-        if not texts and not own:
+        if not texts:
             return made
-        limit = _choose_limit([own, *texts])
-        trimmed = {
-            key: {name: part.trim_prose(limit) for name, part in parts.items()}
-            for key, parts in facts.items()
-        }
-        if not own:
-            return {**made, **trimmed}
-        placed = {**made, **dict.fromkeys(facts, _NOTHING)}
-        return {**_to_mapping(_trim_texts(placed, limit)), **trimmed}
+        limit = _choose_limit(texts)
+        for key, parts in facts.items():
+            made[key] = {name: part.trim_prose(limit) for name, part in parts.items()}
+        return made
 
     def _inline_single_uses(self, root: Mapping[str, Any]) -> dict[str, Any]:
         defs: Mapping[str, Schema] = root.get("$defs", {})
         if not defs or len(defs) > MAX_DEFS:
             return dict(root)
-        shared = (*root.get("properties", _NOTHING).values(), *defs.values())
-        own = _SchemaFacts({key: root[key] for key in root if key != "properties"})
-        facts = [own, *map(self._find_facts, shared)]
-        counts = Counter(link for part in facts if part.links for link in part.links)
+        facts = map(self._find_facts, (*root["properties"].values(), *defs.values()))
+        counts = Counter(link for part in facts for link in part.links)
         once = {
             name
             for name, schema in defs.items()
@@ -96,13 +87,11 @@ class SchemaShortener:
             # What refers to none of them stays the object of which the facts are known.
             return schema if once.isdisjoint(self._find_facts(schema).links) else inline(schema)
 
-        own = {key: value for key, value in root.items() if key != "$defs"}
-        properties = own.get("properties", _NOTHING)
-        made = _to_mapping(inline({**own, "properties": _NOTHING}))
-        made["properties"] = {name: inline_shared(part) for name, part in properties.items()}
+        made = {key: value for key, value in root.items() if key != "$defs"}
+        made["properties"] = {name: inline_shared(part) for name, part in made["properties"].items()}
         left: dict[str, Schema] = {}
         # In the order in which `_SchemaFacts` of the whole would find them.
-        held = [self._find_facts(part) for part in reversed(parts(made))]
+        held = [self._find_facts(part) for part in reversed(made["properties"].values())]
         waiting = [link for part in held for link in part.links]
         while waiting:
             name = waiting.pop(0)
@@ -151,14 +140,6 @@ class _SchemaFacts:
         if limit not in self._trimmed:
             self._trimmed[limit] = _trim_texts(self.schema, limit)
         return self._trimmed[limit]
-
-
-def _list_own_texts(root: Mapping[str, Any]) -> list[int]:
-    """The `texts` of a schema without those of its properties and definitions."""
-    own = {key: root[key] for key in root if key not in _SHARED}
-    is_closed = own.pop("additionalProperties", False) is False
-    # Arguments that nothing is told of together: nearly all.
-    return [] if is_closed and _TRIMMED.isdisjoint(own) else _SchemaFacts(own).texts
 
 
 def _choose_limit(texts: Collection[list[int]]) -> int:
