@@ -263,10 +263,10 @@ def _count_keys(text: str) -> int:
     string.
     """
     # Where a text does not have the sign, the ends with it need not be looked for.
-    for sign, odd_ends in _ODD_KEY_ENDS.items():
-        if sign in text and any(end in text for end in odd_ends):
-            return -1
-    ends = [end for sign, end in _KEY_ENDS.items() if sign in text]
+    signs = {sign for sign in _SIGNS if sign in text}
+    if any(end in text for sign in signs for end in _ODD_KEY_ENDS.get(sign, ())):
+        return -1
+    ends = [end for sign, end in _KEY_ENDS.items() if sign in signs]
     escaped = [text.count("\\" + end) for end in ends] if "\\" in text else []
     return sum(map(text.count, ends)) - sum(escaped)
 
@@ -421,4 +421,5 @@ _ODD_KEY_ENDS = {
     "\\\\": ('\\\\":', '\\\\" :'),
 }
 """The ends of a key by a sign that all of them have."""
+_SIGNS = _KEY_ENDS.keys() | _ODD_KEY_ENDS.keys()
 _LIMIT = f", more than {MAX_BYTES // (1024 * 1024)} MiB"
