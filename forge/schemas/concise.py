@@ -63,29 +63,22 @@ class SchemaShortener:
         facts = map(self._find_facts, (*root["properties"].values(), *defs.values()))
         counts = Counter(link for part in facts for link in part.links)
         once = {
-            name
+            name: schema
             for name, schema in defs.items()
             if counts[name] == 1 and isinstance(schema, dict) and self._find_facts(schema).is_short
         }
         return self._inline_definitions(root, once) if once else dict(root)
 
-    def _inline_definitions(self, root: Mapping[str, Any], once: set[str]) -> dict[str, Any]:
+    def _inline_definitions(
+        self, root: Mapping[str, Any], once: Mapping[str, dict[str, Any]]
+    ) -> dict[str, Any]:
         """The schema with these definitions in the place of the references to them."""
         defs: Mapping[str, Schema] = root["$defs"]
 
-        def inline(schema: Schema, depth: int = 0) -> Schema:
-            if not isinstance(schema, dict) or is_leaf(schema):
-                return schema
-            name = str(schema.get("$ref", "")).removeprefix(PREFIX)
-            if name in once and depth < MAX_INLINED_DEPTH:
-                rest = {key: value for key, value in schema.items() if key != "$ref"}
-                if rest.keys() <= _NOTES:
-                    return inline({**_to_mapping(defs[name]), **rest}, depth + 1)
-            return rebuild_schema(schema, lambda part: inline(part, depth))
-
         def inline_shared(schema: Schema) -> Schema:
             # What refers to none of them stays the object of which the facts are known.
-            return schema if once.isdisjoint(self._find_facts(schema).links) else inline(schema)
+            is_apart = once.keys().isdisjoint(self._find_facts(schema).links)
+            return schema if is_apart else _inline_references(schema, once)
 
         made = {key: value for key, value in root.items() if key != "$defs"}
         made["properties"] = {name: inline_shared(part) for name, part in made["properties"].items()}
@@ -99,6 +92,20 @@ class SchemaShortener:
                 left[name] = inline_shared(defs[name])
                 waiting += self._find_facts(left[name]).links
         return {**made, "$defs": left} if left else made
+
+
+def _inline_references(
+    schema: Schema, once: Mapping[str, dict[str, Any]], depth: int = 0
+) -> Schema:
+    """The schema with these definitions in the place of the references to them."""
+    if not isinstance(schema, dict) or is_leaf(schema):
+        return schema
+    named = once.get(str(schema.get("$ref", "")).removeprefix(PREFIX))
+    if named is not None and depth < MAX_INLINED_DEPTH:
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        if rest.keys() <= _NOTES:
+            return _inline_references({**named, **rest}, once, depth + 1)
+    return rebuild_schema(schema, lambda part: _inline_references(part, once, depth))
 
 
 class _SchemaFacts:
@@ -161,10 +168,6 @@ def _is_within_budget(texts: Collection[list[int]], limit: int) -> bool:
         if left < 0:
             return False
     return True
-
-
-def _to_mapping(schema: Schema) -> dict[str, Any]:
-    return dict(schema) if isinstance(schema, dict) else {}
 
 
 def _trim_texts(schema: Schema, limit: int) -> Schema:

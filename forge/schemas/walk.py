@@ -46,6 +46,16 @@ def memoize_pairs(make: Callable[[Any, K], T]) -> Callable[[Any, K], T]:
     return recall
 
 
+def make_once(known: dict[int, tuple[Any, T]], value: Any, make: Callable[[Any], T]) -> T:
+    """As `memoize`, what is made being in `known`: for methods. An object that had a memoized method
+    of its own would hold itself, and so stay until the interpreter looks for cycles.
+    """
+    found = known.get(id(value))
+    if found is None:
+        found = known[id(value)] = value, make(value)
+    return found[1]
+
+
 def is_leaf(schema: Mapping[str, Any]) -> bool:
     """Whether a schema holds no other and refers to none: what is rebuilt of it is the same."""
     return HOLDERS.isdisjoint(schema) and "$ref" not in schema
