@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
-from forge.schemas.walk import PREFIX, is_leaf, memoize, rebuild_schema
+from forge.schemas.walk import PREFIX, convert_parts, is_leaf, memoize, rebuild_schema
 from forge.text import extract_first_sentence
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import HOLDERS, parts
@@ -180,7 +180,7 @@ def _trim_texts(schema: Schema, limit: int) -> Schema:
         made["description"] = extract_first_sentence(made["description"], limit)
     if "examples" in made:
         made["examples"] = made["examples"][:1]
-    return rebuild_schema(made, lambda part: _trim_texts(part, limit))
+    return convert_parts(made, lambda part: _trim_texts(part, limit))
 
 
 def _is_brief(schema: Mapping[str, Any], limit: int) -> bool:

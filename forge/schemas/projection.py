@@ -10,7 +10,14 @@ from typing import Any, Literal, TypeGuard
 import orjson
 
 from forge.schemas.tolerance import drop_presence, relax_alternatives
-from forge.schemas.walk import PREFIX, list_references, make_once, memoize, rebuild_schema
+from forge.schemas.walk import (
+    PREFIX,
+    convert_parts,
+    list_references,
+    make_once,
+    memoize,
+    rebuild_schema,
+)
 from forge.text import sanitize_prose, shorten_text
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import HOLDERS, parts
@@ -273,7 +280,7 @@ class Projection:
         if hidden:
             kept = _remove_properties(kept, hidden)
         together = kept.pop("allOf", None)
-        made = rebuild_schema(kept, self._project_schema)
+        made = convert_parts(kept, self._project_schema)
         if together is not None:
             made["allOf"] = [self._project_schema(part, hidden) for part in together]
         return relax_alternatives(made) if self._direction == "response" else made
