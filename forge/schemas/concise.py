@@ -81,7 +81,9 @@ class SchemaShortener:
             return schema if is_apart else _inline_references(schema, once)
 
         made = {key: value for key, value in root.items() if key != "$defs"}
-        made["properties"] = {name: inline_shared(part) for name, part in made["properties"].items()}
+        made["properties"] = {
+            name: inline_shared(part) for name, part in made["properties"].items()
+        }
         left: dict[str, Schema] = {}
         # In the order in which `_SchemaFacts` of the whole would find them.
         held = [self._find_facts(part) for part in reversed(made["properties"].values())]
