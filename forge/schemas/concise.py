@@ -48,12 +48,12 @@ class SchemaShortener:
             for key in _SHARED
             if key in made
         }
-        texts = [part.texts for parts in facts.values() for part in parts.values() if part.texts]
+        texts = [part.texts for known in facts.values() for part in known.values() if part.texts]
         if not texts:
             return made
         limit = _choose_limit(texts)
-        for key, parts in facts.items():
-            made[key] = {name: part.trim_prose(limit) for name, part in parts.items()}
+        for key, known in facts.items():
+            made[key] = {name: part.trim_prose(limit) for name, part in known.items()}
         return made
 
     def _inline_single_uses(self, root: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def memoize_pairs(make: Callable[[Any, K], T]) -> Callable[[Any, K], T]:
 
 
 def make_once(known: dict[int, tuple[Any, T]], value: Any, make: Callable[[Any], T]) -> T:
-    """As `memoize`, what is made being in `known`: for methods. An object that had a memoized method
+    """As `memoize`, with what is made in `known`: for methods. An object that had a memoized method
     of its own would hold itself, and so stay until the interpreter looks for cycles.
     """
     found = known.get(id(value))
