@@ -62,10 +62,10 @@ _SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
     ),
     (
         (
-            ("user", "human", "person", "operator"),
-            ("tell", "inform", "mention", "reveal", "notif", "show", "ask"),
             # Not "without": a dotless i is an i for a pattern that ignores case, not for folding.
-            ("not", "don't", "never", "thout"),
+            ("do not", "don't", "must not", "never", "thout"),
+            ("tell", "inform", "mention", "reveal", "notif", "show", "ask"),
+            ("user", "human", "person", "operator"),
         ),
         re.compile(
             r"\b(?:do not|don't|never|must not|without)\s+(?:tell|inform|mention|reveal|notify|show"
@@ -102,7 +102,12 @@ _SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
 """Groups of words and a pattern, which is only searched in a text that has a word of each group: a
 substring test is cheap, and most texts have none of the words of a first group.
 """
-_FIRST_WORDS = tuple(dict.fromkeys(word for groups, _ in _SIGNS for word in groups[0]))
+_OF_WORDS = {
+    word: tuple(at for at, (groups, _) in enumerate(_SIGNS) if word in groups[0])
+    for words, *_ in dict(_SIGNS)
+    for word in words
+}
+"""The numbers of the signs whose first group has a word."""
 MAX_READ = 20_000
 
 
@@ -112,11 +117,10 @@ def find_instruction(text: str) -> str:
     """
     # As a pattern that ignores case takes them: a long s is an s.
     folded = text[:MAX_READ].casefold()
-    there = {word for word in _FIRST_WORDS if word in folded}
-    for (first, *others), sign in _SIGNS if there else ():
-        if there.isdisjoint(first):
-            continue
-        if all(any(map(folded.__contains__, words)) for words in others):
+    there = [word for word in _OF_WORDS if word in folded]
+    for at in sorted({at for word in there for at in _OF_WORDS[word]}) if there else ():
+        groups, sign = _SIGNS[at]
+        if all(any(map(folded.__contains__, words)) for words in groups[1:]):
             found = sign.search(text, 0, MAX_READ)
             if found:
                 return found[0][:120]

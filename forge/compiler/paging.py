@@ -42,6 +42,9 @@ _SIZES = frozenset(
     "itemsperpage pagelimit maxitems first n".split()
 )
 _PAGES = frozenset("page pagenumber pageno pagenum pageindex currentpage".split())
+_OF_PAGES = _CURSORS | _OFFSETS | _SIZES | _PAGES
+_ASKED = _OF_PAGES | _IDS
+"""What each way but the Link header needs one of among the parameters."""
 _LISTS = ("data items results records values entries content list resources elements hits").split()
 _WRAPPERS = frozenset(
     "data result response payload meta metadata pagination paging pageinfo page links cursor "
@@ -61,10 +64,12 @@ def detect_paging(api: APISpec, operation: Operation) -> Paging | None:
     schema = _find_answer_schema(operation)
     if operation.method != "GET" or operation.access != "read" or schema is None:
         return None
+    asked = {_normalize_name(p.name): p for p in operation.parameters if _is_plain(p, api.schemas)}
+    if _ASKED.isdisjoint(map(_strip_name_prefix, asked)) and not _has_link(operation):
+        return None
     items = _find_list_pointer(schema, api.schemas)
     if items is None:
         return None
-    asked = {_normalize_name(p.name): p for p in operation.parameters if _is_plain(p, api.schemas)}
     found = _detect_by_answer(schema, asked, items, api.schemas) or _detect_by_id(
         schema, asked, items, api.schemas
     )
@@ -117,9 +122,7 @@ def _detect_by_answer(
     if cursor and following:
         return Paging("cursor", items, cursor, following)
     url = next((told[name] for name in _NEXT_URLS if name in told), "")
-    is_paged = any(
-        _strip_name_prefix(plain) in _PAGES | _OFFSETS | _CURSORS | _SIZES for plain in asked
-    )
+    is_paged = any(_strip_name_prefix(plain) in _OF_PAGES for plain in asked)
     return Paging("url", items, next=url) if url and is_paged else None
 
 
@@ -176,9 +179,12 @@ def _find_item_schema(schema: Schema, items: str, schemas: Mapping[str, Schema])
 
 def _detect_by_link(operation: Operation, items: str) -> Paging | None:
     """Detect a documented Link header in the response (RFC 8288)."""
+    return Paging("link", items) if _has_link(operation) else None
+
+
+def _has_link(operation: Operation) -> bool:
     successes = (r for r in operation.responses if r.status.startswith("2"))
-    has_link = any("link" in response.headers for response in successes)
-    return Paging("link", items) if has_link else None
+    return any("link" in response.headers for response in successes)
 
 
 def _detect_by_number(

@@ -41,6 +41,7 @@ _USES = {
     **{name: name for name in _NOT_CALLED},
 }
 """What stands in the code where a name of the runtime's API is used."""
+_LONGEST_USE = max(map(len, _USES.values()))
 
 
 def render_server(server: ServerSpec) -> str:
@@ -67,9 +68,11 @@ def _find_used_names(functions: Collection[str]) -> set[str]:
     """
     found: set[str] = set()
     whole = "\n".join(functions)
+    # Most names are called nowhere, not even in a string: little stands before the brackets.
+    called = "".join({f"{before[-_LONGEST_USE:]}(" for before in whole.split("(")})
     for name, use in _USES.items():
-        # Most are used nowhere, not even in a string, and what is used, soon.
-        if name not in found and use in whole:
+        # What is used, is used soon.
+        if name not in found and use in (called if use.endswith("(") else whole):
             for text in (each for each in functions if use in each):
                 found |= API.intersection(_WORD.findall(_STRING.sub("", text)))
                 if name in found:

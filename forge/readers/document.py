@@ -23,6 +23,8 @@ from forge.readers.yaml12 import BoundExceeded, parse_yaml
 MAX_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 128
 MAX_VALUES = 2_000_000
+MAX_BACKSLASHES = 8
+"""Of so many before the end of a key, it is not found by searching for substrings."""
 
 Fetch = Callable[[str], bytes]
 """Gets a URL's content. Raises OSError where it cannot."""
@@ -260,15 +262,24 @@ def _count_keys(text: str) -> int:
     """The keys that a JSON text writes; -1 where that takes more than searching for substrings.
 
     A quotation mark before a colon ends a key, unless it is escaped and so in the middle of a
-    string.
+    string: by an odd number of backslashes, of which two stand for one.
     """
     # Where a text does not have the sign, the ends with it need not be looked for.
-    for sign, odd_ends in _ODD_KEY_ENDS.items():
-        if sign in text and any(end in text for end in odd_ends):
+    signs = {sign for sign in _SIGNS if sign in text}
+    odd_ends = (end for sign in signs for end in _ODD_KEY_ENDS.get(sign, ()))
+    if any(end in text for end in odd_ends) and _ODD_KEY_END.search(text):
+        return -1
+    ends = [end for sign, end in _KEY_ENDS.items() if sign in signs]
+    found = sum(map(text.count, ends))
+    for end in ends if "\\" in text else ():
+        for backslashes in range(1, MAX_BACKSLASHES):
+            after = text.count("\\" * backslashes + end)
+            if not after:
+                break
+            found += -after if backslashes % 2 else after
+        else:
             return -1
-    ends = [end for sign, end in _KEY_ENDS.items() if sign in text]
-    escaped = [text.count("\\" + end) for end in ends] if "\\" in text else []
-    return sum(map(text.count, ends)) - sum(escaped)
+    return found
 
 
 def _load_json_noting_repeated(text: str, repeated: list[tuple[dict[str, Any], str]]) -> Any:
@@ -414,11 +425,12 @@ def _format_megabytes(size: int) -> str:
 _DEEPER = frozenset({dict, list})
 _KEY_ENDS = {'"': '":', " :": '" :'}
 _ODD_KEY_ENDS = {
-    "\n": ("\n:",),
-    "\r": ("\r:",),
-    "\t": ("\t:",),
+    "\n": ("\n:", "\n :"),
+    "\r": ("\r:", "\r :"),
+    "\t": ("\t:", "\t :"),
     " :": ("  :",),
-    "\\\\": ('\\\\":', '\\\\" :'),
 }
-"""The ends of a key by a sign that all of them have."""
+"""The ends of a key, or how others end, by a sign that all of them have."""
+_ODD_KEY_END = re.compile(r'"(?:[ \t\r\n]{2,}+|[\t\r\n]):')
+_SIGNS = _KEY_ENDS.keys() | _ODD_KEY_ENDS.keys()
 _LIMIT = f", more than {MAX_BYTES // (1024 * 1024)} MiB"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
-from forge.schemas.walk import PREFIX, is_leaf, memoize, rebuild_schema
+from forge.schemas.walk import PREFIX, convert_parts, is_leaf, memoize, rebuild_schema
 from forge.text import extract_first_sentence
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import HOLDERS, parts
@@ -22,7 +21,6 @@ MAX_DEFS = 24
 """Of more definitions none is put in its place."""
 _SHARED = ("properties", "$defs")
 """What holds the schemas that several tools have."""
-_NOTHING: Mapping[str, Schema] = MappingProxyType({})
 _TOLD = frozenset({"$ref", "title", "description", "examples"})
 _TRIMMED = HOLDERS | {"title", "description", "examples"}
 _NOTES = frozenset({"description", "title", "examples", "default", "deprecated", "x-in"})
@@ -37,72 +35,58 @@ class SchemaShortener:
         self._find_facts = memoize(_SchemaFacts)
 
     def shorten_schema(self, root: Mapping[str, Any]) -> dict[str, Any]:
-        """The schema with definitions that are used once in their place, and with shorter prose.
+        """The schema of a tool's arguments, an object of which all is said by its properties, with
+        definitions that are used once in their place, and with shorter prose.
 
         Titles go: beside a property's or definition's name they say nothing. Descriptions keep
         their first sentence, and the shorter the more of them there are. Of a schema with many
         definitions all stay where they are: little is won there.
         """
         made = self._inline_single_uses(root)
-        own = _list_own_texts(made)
         facts = {
             key: {name: self._find_facts(schema) for name, schema in made[key].items()}
             for key in _SHARED
             if key in made
         }
-        texts = [part.texts for parts in facts.values() for part in parts.values() if part.texts]
-        if not texts and not own:
+        texts = [part.texts for known in facts.values() for part in known.values() if part.texts]
+        if not texts:
             return made
-        limit = _choose_limit([own, *texts])
-        trimmed = {
-            key: {name: part.trim_prose(limit) for name, part in parts.items()}
-            for key, parts in facts.items()
-        }
-        if not own:
-            return {**made, **trimmed}
-        placed = {**made, **dict.fromkeys(facts, _NOTHING)}
-        return {**_to_mapping(_trim_texts(placed, limit)), **trimmed}
+        limit = _choose_limit(texts)
+        for key, known in facts.items():
+            made[key] = {name: part.trim_prose(limit) for name, part in known.items()}
+        return made
 
     def _inline_single_uses(self, root: Mapping[str, Any]) -> dict[str, Any]:
         defs: Mapping[str, Schema] = root.get("$defs", {})
         if not defs or len(defs) > MAX_DEFS:
             return dict(root)
-        shared = (*root.get("properties", _NOTHING).values(), *defs.values())
-        own = _SchemaFacts({key: root[key] for key in root if key != "properties"})
-        facts = [own, *map(self._find_facts, shared)]
-        counts = Counter(link for part in facts if part.links for link in part.links)
+        facts = map(self._find_facts, (*root["properties"].values(), *defs.values()))
+        counts = Counter(link for part in facts for link in part.links)
         once = {
-            name
+            name: schema
             for name, schema in defs.items()
             if counts[name] == 1 and isinstance(schema, dict) and self._find_facts(schema).is_short
         }
         return self._inline_definitions(root, once) if once else dict(root)
 
-    def _inline_definitions(self, root: Mapping[str, Any], once: set[str]) -> dict[str, Any]:
+    def _inline_definitions(
+        self, root: Mapping[str, Any], once: Mapping[str, dict[str, Any]]
+    ) -> dict[str, Any]:
         """The schema with these definitions in the place of the references to them."""
         defs: Mapping[str, Schema] = root["$defs"]
 
-        def inline(schema: Schema, depth: int = 0) -> Schema:
-            if not isinstance(schema, dict) or is_leaf(schema):
-                return schema
-            name = str(schema.get("$ref", "")).removeprefix(PREFIX)
-            if name in once and depth < MAX_INLINED_DEPTH:
-                rest = {key: value for key, value in schema.items() if key != "$ref"}
-                if rest.keys() <= _NOTES:
-                    return inline({**_to_mapping(defs[name]), **rest}, depth + 1)
-            return rebuild_schema(schema, lambda part: inline(part, depth))
-
         def inline_shared(schema: Schema) -> Schema:
             # What refers to none of them stays the object of which the facts are known.
-            return schema if once.isdisjoint(self._find_facts(schema).links) else inline(schema)
+            is_apart = once.keys().isdisjoint(self._find_facts(schema).links)
+            return schema if is_apart else _inline_references(schema, once)
 
-        own = {key: value for key, value in root.items() if key != "$defs"}
-        properties = own.get("properties", _NOTHING)
-        made = _to_mapping(inline({**own, "properties": _NOTHING}))
-        made["properties"] = {name: inline_shared(part) for name, part in properties.items()}
+        made = {key: value for key, value in root.items() if key != "$defs"}
+        made["properties"] = {
+            name: inline_shared(part) for name, part in made["properties"].items()
+        }
         left: dict[str, Schema] = {}
         # In the order in which `_SchemaFacts` of the whole would find them.
-        held = [self._find_facts(part) for part in reversed(parts(made))]
+        held = [self._find_facts(part) for part in reversed(made["properties"].values())]
         waiting = [link for part in held for link in part.links]
         while waiting:
             name = waiting.pop(0)
@@ -110,6 +94,20 @@ class SchemaShortener:
                 left[name] = inline_shared(defs[name])
                 waiting += self._find_facts(left[name]).links
         return {**made, "$defs": left} if left else made
+
+
+def _inline_references(
+    schema: Schema, once: Mapping[str, dict[str, Any]], depth: int = 0
+) -> Schema:
+    """The schema with these definitions in the place of the references to them."""
+    if not isinstance(schema, dict) or is_leaf(schema):
+        return schema
+    named = once.get(str(schema.get("$ref", "")).removeprefix(PREFIX))
+    if named is not None and depth < MAX_INLINED_DEPTH:
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        if rest.keys() <= _NOTES:
+            return _inline_references({**named, **rest}, once, depth + 1)
+    return rebuild_schema(schema, lambda part: _inline_references(part, once, depth))
 
 
 class _SchemaFacts:
@@ -153,14 +151,6 @@ class _SchemaFacts:
         return self._trimmed[limit]
 
 
-def _list_own_texts(root: Mapping[str, Any]) -> list[int]:
-    """The `texts` of a schema without those of its properties and definitions."""
-    own = {key: root[key] for key in root if key not in _SHARED}
-    is_closed = own.pop("additionalProperties", False) is False
-    # Arguments that nothing is told of together: nearly all.
-    return [] if is_closed and _TRIMMED.isdisjoint(own) else _SchemaFacts(own).texts
-
-
 def _choose_limit(texts: Collection[list[int]]) -> int:
     """The longest limit of PROSE_LIMITS with which all prose stays within the budget, or the last.
     The last is tried first: most schemas with much prose do not even fit into that.
@@ -182,10 +172,6 @@ def _is_within_budget(texts: Collection[list[int]], limit: int) -> bool:
     return True
 
 
-def _to_mapping(schema: Schema) -> dict[str, Any]:
-    return dict(schema) if isinstance(schema, dict) else {}
-
-
 def _trim_texts(schema: Schema, limit: int) -> Schema:
     if not isinstance(schema, dict) or _TRIMMED.isdisjoint(schema):
         return schema
@@ -196,7 +182,7 @@ def _trim_texts(schema: Schema, limit: int) -> Schema:
         made["description"] = extract_first_sentence(made["description"], limit)
     if "examples" in made:
         made["examples"] = made["examples"][:1]
-    return rebuild_schema(made, lambda part: _trim_texts(part, limit))
+    return convert_parts(made, lambda part: _trim_texts(part, limit))
 
 
 def _is_brief(schema: Mapping[str, Any], limit: int) -> bool:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
 import orjson
 
 from forge.schemas.tolerance import drop_presence, relax_alternatives
-from forge.schemas.walk import PREFIX, list_references, memoize, memoize_pairs, rebuild_schema
+from forge.schemas.walk import (
+    PREFIX,
+    convert_parts,
+    list_references,
+    make_once,
+    memoize,
+    rebuild_schema,
+)
 from forge.text import sanitize_prose, shorten_text
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import HOLDERS, parts
@@ -35,6 +42,10 @@ _WITH_PARTS = HOLDERS | _NAMING_PROPERTIES
 _CHOICES = ("anyOf", "oneOf")
 _COUNTS = ("minItems", "maxItems", "uniqueItems")
 _DEPTHS = (12, 8, 6, 4, 3, 2, 1)
+_Reach = tuple[list[str], int, bool]
+"""The names in reach, nearest first, as far as a limit goes, the size of the selection and whether
+all of them are in it.
+"""
 # Schemas refer to each other by name, so none holds itself.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 
@@ -69,11 +80,14 @@ class Projection:
         self._flags: dict[str, bool] = {}
         self._outlines: dict[tuple[str, bool], Schema] = {}
         self._roots: dict[tuple[int, ...], tuple[Schema, ...]] = {}
-        self._find_reach = memoize_pairs(self._collect_nearest)
-        self.project_root = memoize(self._project_schema)
-        """The schema projected, without the definitions that it refers to."""
-        self._project_simple = memoize(self._keep_keywords)
+        self._reaches: dict[tuple[int, int], tuple[tuple[Schema, ...], _Reach]] = {}
+        self._projected: dict[int, tuple[Any, Schema]] = {}
+        self._simple: dict[int, tuple[Any, Schema]] = {}
         self._weigh_root = memoize(lambda root: (_measure_json(root), list_references(root)))
+
+    def project_root(self, schema: Schema) -> Schema:
+        """The schema projected, without the definitions that it refers to."""
+        return make_once(self._projected, schema, self._project_schema)
 
     def project_roots(self, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
         """The schemas projected, as `share_roots`."""
@@ -95,23 +109,26 @@ class Projection:
         names, size, whole = self._find_reach(roots, limit)
         if whole:
             return SchemaSelection(roots, {name: self._project_named(name) for name in names}, size)
-        keep, kept = self._build_keeper(names), set(names)
+        kept = set(names)
         if _measure_json(roots) > limit:
             roots = self._flatten_roots(roots, limit)
         defs = {
             name: self._project_named(name)
             if self._find_references(name) <= kept
-            else keep(self._project_named(name))
+            else self._keep_references(self._project_named(name), kept)
             for name in names
         }
-        return SchemaSelection(tuple(map(keep, roots)), defs, limit, whole=False)
+        cut = tuple(self._keep_references(root, kept) for root in roots)
+        return SchemaSelection(cut, defs, limit, whole=False)
 
-    def _collect_nearest(
-        self, roots: tuple[Schema, ...], limit: int
-    ) -> tuple[list[str], int, bool]:
-        """The names in reach, nearest first, as far as the limit goes, the size of the selection
-        and whether all of them are in it.
-        """
+    def _find_reach(self, roots: tuple[Schema, ...], limit: int) -> _Reach:
+        key = (id(roots), limit)
+        found = self._reaches.get(key)
+        if found is None:
+            found = self._reaches[key] = roots, self._collect_nearest(roots, limit)
+        return found[1]
+
+    def _collect_nearest(self, roots: tuple[Schema, ...], limit: int) -> _Reach:
         # The brackets of a list, and a comma between each two of its items.
         weighed = [self._weigh_root(root) for root in roots]
         left = limit - 2 - max(0, len(roots) - 1) - sum(size for size, _ in weighed)
@@ -132,18 +149,14 @@ class Projection:
                 break
         return list(names), limit - left if whole else limit, whole
 
-    def _build_keeper(self, names: Iterable[str]) -> Callable[[Schema], Schema]:
-        """A function that replaces references to all other names by outlines of what they name."""
-        kept = {PREFIX + name for name in names}
-
-        def keep(schema: Schema) -> Schema:
-            if not isinstance(schema, dict):
-                return schema
-            if "$ref" in schema and schema["$ref"] not in kept:
-                return self._outline_schema(schema)
-            return loosen_schema(rebuild_schema(schema, keep), schema)
-
-        return keep
+    def _keep_references(self, schema: Schema, names: Collection[str]) -> Schema:
+        """The schema with references to all other names replaced by outlines of what they name."""
+        if not isinstance(schema, dict):
+            return schema
+        if "$ref" in schema and schema["$ref"].removeprefix(PREFIX) not in names:
+            return self._outline_schema(schema)
+        made = rebuild_schema(schema, lambda part: self._keep_references(part, names))
+        return loosen_schema(made, schema)
 
     def _outline_schema(
         self, schema: Mapping[str, Any], needed: bool = True, depth: int = 0
@@ -226,19 +239,19 @@ class Projection:
 
     def _flatten_roots(self, roots: tuple[Schema, ...], limit: int) -> tuple[Schema, ...]:
         """The schemas cut at a depth, outlines in place of what lies deeper."""
-
-        def cut(schema: Schema, depth: int) -> Schema:
-            if not isinstance(schema, dict):
-                return schema
-            if depth == 0:
-                return self._outline_schema(schema)
-            return loosen_schema(rebuild_schema(schema, lambda part: cut(part, depth - 1)), schema)
-
         for depth in _DEPTHS:
-            made = tuple(cut(root, depth) for root in roots)
+            made = tuple(self._cut_schema(root, depth) for root in roots)
             if _measure_json(made) <= limit:
                 return made
         return tuple(True if isinstance(root, dict) else root for root in roots)
+
+    def _cut_schema(self, schema: Schema, depth: int) -> Schema:
+        if not isinstance(schema, dict):
+            return schema
+        if depth == 0:
+            return self._outline_schema(schema)
+        made = rebuild_schema(schema, lambda part: self._cut_schema(part, depth - 1))
+        return loosen_schema(made, schema)
 
     def _project_named(self, name: str) -> Schema:
         if name not in self._made:
@@ -259,7 +272,7 @@ class Projection:
         if not isinstance(schema, dict):
             return schema
         if _WITH_PARTS.isdisjoint(schema):
-            return self._project_simple(schema)
+            return make_once(self._simple, schema, self._keep_keywords)
         hidden = inherited
         if not _NAMING_PROPERTIES.isdisjoint(schema):
             hidden = inherited | self._find_hidden(schema)
@@ -267,7 +280,7 @@ class Projection:
         if hidden:
             kept = _remove_properties(kept, hidden)
         together = kept.pop("allOf", None)
-        made = rebuild_schema(kept, self._project_schema)
+        made = convert_parts(kept, self._project_schema)
         if together is not None:
             made["allOf"] = [self._project_schema(part, hidden) for part in together]
         return relax_alternatives(made) if self._direction == "response" else made

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from forge.schemas.walk import rebuild_schema
+from forge.schemas.walk import convert_parts, rebuild_schema
 from sandbox.bundle.apispec import Schema
 from sandbox.schemas.keywords import HOLDERS
 
@@ -28,7 +28,7 @@ def relax_schema(schema: Schema) -> Schema:
     """The schema without demands on which properties are there, in it and in its parts."""
     if not isinstance(schema, dict) or _CHANGED.isdisjoint(schema):
         return schema
-    return relax_alternatives(rebuild_schema(drop_presence(schema), relax_schema))
+    return relax_alternatives(convert_parts(drop_presence(schema), relax_schema))
 
 
 def drop_presence(
@@ -61,7 +61,7 @@ def relax_list_bounds(schema: Schema) -> Schema:
     """The schema of an answer whose list is that of several pages: without bounds on lists."""
     if not isinstance(schema, dict):
         return schema
-    return rebuild_schema(
+    return convert_parts(
         {k: v for k, v in schema.items() if k not in _OF_ONE_PAGE}, relax_list_bounds
     )
 

@@ -46,6 +46,16 @@ def memoize_pairs(make: Callable[[Any, K], T]) -> Callable[[Any, K], T]:
     return recall
 
 
+def make_once(known: dict[int, tuple[Any, T]], value: Any, make: Callable[[Any], T]) -> T:
+    """As `memoize`, with what is made in `known`: for methods. An object that had a memoized method
+    of its own would hold itself, and so stay until the interpreter looks for cycles.
+    """
+    found = known.get(id(value))
+    if found is None:
+        found = known[id(value)] = value, make(value)
+    return found[1]
+
+
 def is_leaf(schema: Mapping[str, Any]) -> bool:
     """Whether a schema holds no other and refers to none: what is rebuilt of it is the same."""
     return HOLDERS.isdisjoint(schema) and "$ref" not in schema
@@ -55,10 +65,14 @@ def rebuild_schema(
     schema: Mapping[str, Any], convert: Callable[[Schema], Schema]
 ) -> dict[str, Any]:
     """The schema with each direct part converted, made sound where a part became true."""
-    if HOLDERS.isdisjoint(schema):
-        return dict(schema)
-    made = dict(schema)
-    for key, value in schema.items():
+    return convert_parts(dict(schema), convert)
+
+
+def convert_parts(made: dict[str, Any], convert: Callable[[Schema], Schema]) -> dict[str, Any]:
+    """As `rebuild_schema`, in place: of a schema that nobody else has."""
+    if HOLDERS.isdisjoint(made):
+        return made
+    for key, value in made.items():
         if key in HOLDERS:
             made[key] = convert_held(key, value, convert)
     return made if COMBINING.isdisjoint(made) else make_sound(made)

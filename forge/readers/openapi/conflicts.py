@@ -22,6 +22,7 @@ _BOUNDS = (
 )
 _LOWER = frozenset(low for low, _ in _BOUNDS)
 _VALUES = frozenset({"enum", "const"})
+_OF_PROPERTIES = frozenset({"properties", "required", "additionalProperties"})
 _ALL_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _SAYS_TYPE = COMBINING | frozenset(
     "type $ref title description default examples deprecated readOnly writeOnly xml".split()
@@ -38,7 +39,7 @@ def find_conflict(schema: Schema, schemas: Mapping[str, Schema]) -> str:
     if len(found) < 2:
         return ""
     reason = _find_value_conflict(found)
-    if reason:
+    if reason or all(map(_OF_PROPERTIES.isdisjoint, found)):
         return reason
     wanted = list_required(found)
     clashing = [

@@ -141,19 +141,18 @@ def find_clashes(parameters: Iterable[Parameter], schemas: Mapping[str, Schema])
     object appear there without the parameter's own name.
     """
     query = [p for p in parameters if p.location == "query" and p.media_type is None]
-    if len(query) < 2:
+    spread = {p.name: merge_properties(p.schema, schemas) for p in query if _is_spread(p)}
+    if not spread:
         return []
-    written: list[str] = []
-    for parameter in query:
-        is_spread = parameter.style == "form" and parameter.explode
-        is_composed = isinstance(parameter.schema, dict) and not _NAMING.isdisjoint(
-            parameter.schema
-        )
-        inner = merge_properties(parameter.schema, schemas) if is_spread and is_composed else {}
-        written += inner or [parameter.name]
-    if len(set(written)) == len(written):
-        return []
-    return [name for name, count in Counter(written).items() if count > 1]
+    counts = Counter(name for p in query for name in spread.get(p.name) or [p.name])
+    return [name for name, count in counts.items() if count > 1]
+
+
+def _is_spread(parameter: Parameter) -> bool:
+    """Whether an object's properties appear in the query without the parameter's name."""
+    schema = parameter.schema
+    is_object = isinstance(schema, dict) and not _NAMING.isdisjoint(schema)
+    return is_object and parameter.style == "form" and parameter.explode
 
 
 def is_true(value: Any) -> bool:

@@ -86,11 +86,12 @@ def rename_placeholders(path: str, nodes: list[Node]) -> str:
 
 def list_expressed(path: str, nodes: list[Node], at: Node) -> list[Node]:
     """Return a query parameter for each name of `{?name,…}` in a path that is not declared."""
+    expressions = _QUERY_EXPRESSION.findall(path)
+    if not expressions:
+        return []
     asked = {str(node.value["name"]) for node in nodes if node.value["in"] == "query"}
     names = (
-        name.rstrip("*")
-        for listed in _QUERY_EXPRESSION.findall(path)
-        for name in listed.split(",")[:MAX_EXPRESSED]
+        name.rstrip("*") for listed in expressions for name in listed.split(",")[:MAX_EXPRESSED]
     )
     return [
         Node({"name": name, "in": "query", "type": "string"}, at.file, at.place)
@@ -120,20 +121,21 @@ def parse_template(path: str, node: Node) -> tuple[str, list[tuple[str, str]]]:
     bare = "/" + bare.lstrip("/") if not bare.startswith("/") else bare
     split = _PLACEHOLDER.split(bare)
     literals, names = split[::2], split[1::2]
-    if not _MALFORMED.isdisjoint("".join(literals)):
+    fixed = "".join(literals)
+    if not _MALFORMED.isdisjoint(fixed):
         raise OperationSkipped(node.to_problem("the path template is malformed"))
     if not _DOTS.isdisjoint(bare.replace("%2e", ".").split("/")):
         raise OperationSkipped(node.to_problem("the path has a `.` or `..` segment"))
     if not bare.isprintable() or len(bare) > 2000:
         raise OperationSkipped(node.to_problem("the path is too long or not printable"))
-    encoded = [
-        literal if _PLAIN.fullmatch(literal) else quote(literal, safe=servers.PATH_SAFE)
-        for literal in literals
-    ]
-    written = encoded[0] + "".join(
-        f"{{{name}}}{literal}" for name, literal in zip(names, encoded[1:], strict=True)
-    )
+    written = bare if _PLAIN.fullmatch(fixed) else _encode_template(literals, names)
     return written, parse_qsl(query, keep_blank_values=True) if query else []
+
+
+def _encode_template(literals: list[str], names: list[str]) -> str:
+    first, *others = (quote(literal, safe=servers.PATH_SAFE) for literal in literals)
+    pairs = zip(names, others, strict=True)
+    return first + "".join(f"{{{name}}}{literal}" for name, literal in pairs)
 
 
 def list_query_values(

@@ -152,8 +152,9 @@ def _find_clashes(
 ) -> Iterator[DocumentProblem]:
     """Yield a problem for each pair of parameters that write the same name into the query."""
     for operation in operations:
-        pointer = f"/paths/{escape_token(operation.written)}/{operation.method.lower()}/parameters"
         for name in parameters.find_clashes(operation.parameters, schemas):
+            path, method = escape_token(operation.written), operation.method.lower()
+            pointer = f"/paths/{path}/{method}/parameters"
             reason = f"two parameters write {name[:60]!r} into the query; what is given is sent"
             yield DocumentProblem(document.name, pointer, reason)
 

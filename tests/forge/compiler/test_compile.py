@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 from pathlib import Path
@@ -60,6 +61,34 @@ def test_a_bundle_can_be_written_and_read_back(tmp_path: Path) -> None:
 def test_a_document_compiles_to_the_same_bytes_again() -> None:
     text = "/a: {get: {operationId: x}, post: {operationId: x}}\n/b: {get: {}}"
     assert compiled(text).bundle.compute_digest() == compiled(text).bundle.compute_digest()
+
+
+def test_compiling_leaves_no_cycles_to_the_garbage_collector() -> None:
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Owner"}}}}
+    answer = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Pets"}}}}
+    operation = {"requestBody": body, "responses": {"200": {"description": "", **answer}}}
+    word = {"type": "string", "enum": [f"{'w' * 60}{at}" for at in range(40)]}
+    # More than an output schema may take, so that its inner parts are cut.
+    pet = {"type": "object", "properties": {f"p{at}": word for at in range(9)}}
+    owner = {"allOf": [{"$ref": "#/components/schemas/Name"}, {"required": ["name"]}]}
+    name = {"type": "object", "properties": {"name": {"type": "string", "readOnly": False}}}
+    pets = {"type": "array", "items": {"$ref": "#/components/schemas/Pet"}}
+    root = {
+        "openapi": "3.0.3",
+        "servers": [{"url": "https://api.example.com"}],
+        "paths": {"/pets": {"post": operation}},
+        "components": {"schemas": {"Name": name, "Owner": owner, "Pet": pet, "Pets": pets}},
+    }
+    document = parse_document(json.dumps(root).encode(), "api.json")
+    gc.collect()
+    gc.disable()
+    try:
+        made = compile_document(document)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+    assert [tool.name for tool in made.bundle.tools] == ["post_pets"]
+    assert "too large" in str(made.problems)
 
 
 def test_a_policy_lets_through_what_a_tool_asks_for() -> None:
