@@ -15,7 +15,7 @@ import structlog
 
 from orchestrator.calls import Call
 from registry.audit.search import AuditTable
-from registry.calls.batch import bound_results
+from registry.calls.invocations import bound_results
 from registry.calls.record_process import RecordOffload
 from registry.database.audit_chain import ACCOUNTED, COUNTED
 from registry.errors import DatabaseUnusable

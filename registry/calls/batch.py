@@ -12,18 +12,12 @@ from registry import trust
 from registry.calls.recordings import Packed, count_bytes, find_last_end, hash_recording
 from registry.database import tables
 from registry.database.audit_chain import hash_call_content
-from registry.database.canonical import (
-    RowConverter,
-    bound_json,
-    clean_text,
-    to_compact_json,
-)
+from registry.database.canonical import RowConverter, clean_text, to_compact_json
 from registry.database.rows import fetch_rows, insert_rows
 from registry.models import CallFailure, EntryState, Invocation
 from registry.servers import standings
 from registry.servers.standings import SERVER
 from registry.trust import Observation, Standing, TrustRecord
-from sandbox.sanitize import is_large
 
 ARGUMENTS, RESULT, EXCHANGES = 1 << 20, 1 << 20, 4 << 20
 """Largest stored JSON text of each, in characters; of a longer one its hash is stored."""
@@ -156,16 +150,6 @@ class CallBatch:
         ):
             records = {of: self._records[of[0]][of[1]] for of in sorted(touched)}
             standings.save_records(self._connection, records, fresh)
-
-
-def bound_results(calls: Iterable[Invocation]) -> list[Invocation]:
-    """The calls, large results as their rows will hold them: of more than `RESULT` characters a
-    hash and a head, which are handed on in no time and take no room until they are stored.
-    """
-    return [
-        replace(call, result=bound_json(call.result, RESULT)) if is_large(call.result) else call
-        for call in calls
-    ]
 
 
 def build_invocation_row(invocation: Invocation) -> dict[str, Any]:

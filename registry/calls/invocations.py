@@ -29,10 +29,10 @@ from sqlalchemy import (
 
 from registry import trust
 from registry.approvals import approvals
-from registry.calls.batch import TEXT, CallBatch, build_invocation_row, mark_unstorable
+from registry.calls.batch import RESULT, TEXT, CallBatch, build_invocation_row, mark_unstorable
 from registry.calls.recordings import RecordingTable, pack_recordings
 from registry.database import tables
-from registry.database.canonical import clean_text
+from registry.database.canonical import bound_json, clean_text
 from registry.errors import DuplicateRow, NotCallable, RowNotFound
 from registry.models import CALLABLE, CallDifference, CallFailure, EntryState, Invocation
 from registry.processes import check_not_frozen
@@ -41,6 +41,7 @@ from registry.servers import standings
 from registry.servers.entries import STATE, change_state
 from registry.servers.standings import SERVER
 from registry.trust import Standing
+from sandbox.sanitize import is_large
 
 SEARCHED = 5_000
 COUNTED = 20_000
@@ -75,6 +76,16 @@ class CallCount:
     hour: float
     succeeded: int
     failed: int
+
+
+def bound_results(calls: Iterable[Invocation]) -> list[Invocation]:
+    """The calls, large results as their rows will hold them: of more than `RESULT` characters a
+    hash and a head, which are handed on in no time and take no room until they are stored.
+    """
+    return [
+        replace(call, result=bound_json(call.result, RESULT)) if is_large(call.result) else call
+        for call in calls
+    ]
 
 
 class CallTable(RecordingTable):

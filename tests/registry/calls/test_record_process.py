@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.gateway.audit_writer import CallWriter
-from registry.calls.batch import RESULT, bound_results, build_invocation_row
-from registry.calls.invocations import CallTable
+from registry.calls.batch import RESULT, build_invocation_row
+from registry.calls.invocations import CallTable, bound_results
 from registry.calls.record_process import (
     BUSY_CALLS,
     LARGE_CALLS,
