@@ -39,11 +39,7 @@ so many: what many tools have tells few apart, and costs most.
 """
 BULK = 200
 """From how many documents on numpy sorts them all at once."""
-DENSE = 50
-"""Where a word's postings are more than one in so many documents, they are joined in an array of
-all documents, elsewhere they are sorted.
-"""
-KEPT_SHARE, LEAST_KEPT, OF_WORD = 16, 20_000, 100
+KEPT_SHARE, LEAST_KEPT, OF_WORD = 16, 200_000, 60
 """So many postings of the words of tasks are kept for each document, and so many besides; a word
 takes as much memory as so many.
 """
@@ -225,10 +221,12 @@ class Postings:
         # Cheaper than a partition, which is slow where most are equal, as most are 0 here.
         top = float(evidence.max())
         for share in SHARES:
-            best = numpy.flatnonzero(evidence > share * top)
-            if len(best) >= most:
+            above = evidence > share * top
+            if numpy.count_nonzero(above) >= most:
                 break
-        return [int(slot) for slot in best[numpy.argsort(-evidence[best], kind="stable")][:most]]
+        (best,) = above.nonzero()
+        slots: list[int] = best[(-evidence[best]).argsort(kind="stable")][:most].tolist()
+        return slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,11 +278,14 @@ class _StemTable:
         self._added: dict[int, _PostingList] = {}
         self._lists: dict[int, _PostingList] = {}
         self._missing: set[int] = set()
-        self._words: dict[tuple[Stems, float], _WordPostings | None] = {}
+        self._words: dict[tuple[int, float], tuple[Stems, _WordPostings | None]] = {}
+        """By the identity of its stems, which it keeps."""
         self._kept = 0
         """What these words count."""
-        self._scratch: Any = None
-        """Two zeros for each document, between two words."""
+        self._best: Any = None
+        """A zero for each document, between two words."""
+        self._last: Any = None
+        """A number for each document, of no meaning between two words."""
         self._documents = 0
 
     def is_empty(self) -> bool:
@@ -389,41 +390,42 @@ class _StemTable:
         """The postings of a word of a task; None where it does not occur. Those of the words that
         were asked for last are kept: many tasks have the same verbs.
         """
-        key = stems, weak
-        if key in self._words:
-            # The last one to go.
-            word = self._words[key] = self._words.pop(key)
-            return word
-        word = self._words[key] = self._merge_stems(stems, weak, size)
-        self._kept += _count_kept(word)
+        # By identity: stems take as long to hash as their postings to add.
+        key = id(stems), weak
+        kept = self._words.pop(key, None)
+        if kept is None:
+            kept = stems, self._merge_stems(stems, weak, size)
+            self._kept += _count_kept(kept[1])
+        self._words[key] = kept  # The last one to go.
         while self._kept > LEAST_KEPT + KEPT_SHARE * size and len(self._words) > 1:
-            self._kept -= _count_kept(self._words.pop(next(iter(self._words))))
-        return word
+            _, word = self._words.pop(next(iter(self._words)))
+            self._kept -= _count_kept(word)
+        return kept[1]
 
     def _merge_stems(self, stems: Stems, weak: float, size: int) -> _WordPostings | None:
-        numpy = self._numpy
         # Of a word's synonyms the best counts, once; it comes last here.
         found = sorted(self._select_stems(stems, weak), key=_get_credit)
         if not found:
             return None
+        numpy = self._numpy
         slots, worths = self._join_lists([each for each, _ in found])
+        credits = [credit for _, credit in found]
+        wholes = [1.0 if credit >= weak else credit for credit in credits]
         sizes = [len(each.slots) for each, _ in found]
-        worths = worths * _repeat(numpy, [credit for _, credit in found], sizes)
-        shares = _repeat(numpy, [1.0 if credit >= weak else credit for _, credit in found], sizes)
+        factors, shares = numpy.array((credits, wholes), "f4").repeat(sizes, axis=1)
+        worths = worths * factors
         if len(found) == 1:
             return _WordPostings(slots, worths, shares)
-        if self._scratch is None or len(self._scratch[0]) != size:
-            self._scratch = numpy.zeros((2, size), "f4")
-        best, share = self._scratch
-        numpy.maximum.at(best, slots, worths)
-        share[slots] = shares
-        if len(slots) * DENSE > size:
-            (places,) = (share > 0).nonzero()
-        else:
-            places = numpy.sort(slots)
-            places = places[numpy.append(places[1:] != places[:-1], True)]
-        word = _WordPostings(places, best[places], share[places])
-        best[places] = share[places] = 0.0
+        if self._best is None or len(self._best) != size:
+            self._best, self._last = numpy.zeros(size, "f4"), numpy.zeros(size, "i4")
+        # Of places written several times the last number stays, which tells whose stem is the best.
+        numbers = numpy.arange(len(slots), dtype="i4")
+        self._last[slots] = numbers
+        own = self._last[slots] == numbers
+        numpy.maximum.at(self._best, slots, worths)
+        places = slots[own]
+        word = _WordPostings(places, self._best[places], shares[own])
+        self._best[places] = 0.0
         return word
 
     def _join_lists(self, lists: Sequence[_PostingList]) -> tuple[Any, Any]:
@@ -476,10 +478,6 @@ def _get_credit(pair: tuple[_PostingList, float]) -> float:
 def _count_kept(word: _WordPostings | None) -> int:
     """What it counts to keep a word; one that does not occur is kept too."""
     return OF_WORD if word is None else OF_WORD + len(word.slots)
-
-
-def _repeat(numpy: Any, values: Sequence[float], counts: Sequence[int]) -> Any:
-    return numpy.repeat(numpy.array(values, "f4"), counts)
 
 
 def _view(numpy: Any, slots: array[int]) -> Any:
