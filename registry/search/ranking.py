@@ -55,9 +55,6 @@ WRITES_UNASKED = 0.5
 READS_ONLY = 0.85
 """Factor on the score of a tool that reads where the task asks to write."""
 
-Ways = list[tuple[int, float]]
-"""The numbers of the words of a task that a stem may stand for, each with its credit."""
-
 
 @dataclass(frozen=True)
 class TermStatistics:
@@ -142,8 +139,7 @@ class Scorer:
         self._known = sum(compress(self._weights, known))
         self._best = sum(self._weights) * (1 + COVERAGE + WHOLE_NAME) * (1 + FORM)
         self._of_access = {access: _compare_access(task.access, access) for access in LETTERS}
-        self._ways: dict[str, Ways] = defaultdict(list)
-        self._of_word: dict[str, tuple[float, Ways]] = {}
+        self._ways: dict[str, list[tuple[int, float]]] = defaultdict(list)
         self._of_name: dict[str, tuple[float, float]] = {}
         for number, term in enumerate(terms):
             for stem, credit in term.stems:
@@ -168,31 +164,29 @@ class Scorer:
         return scores
 
     def _read_name(self, words: str) -> tuple[float, float]:
-        name = words.split()
-        found = self._of_name[words] = self._score_name(name), self._score_form(name)
+        name, stems = _split_name(words)
+        found = self._of_name[words] = self._score_name(stems), self._score_form(name)
         return found
 
-    def _score_name(self, name: Sequence[str]) -> float:
+    def _score_name(self, stems: Sequence[tuple[str, str]]) -> float:
         """The bonus of a name whose words all answer the task, or else the penalty of
         the others.
         """
-        found = [self._of_word.get(word) or self._read_word(word) for word in name]
-        strays = sum([stray for stray, _ in found])
+        strays, answered = 0.0, []
+        for stem, intent in stems:
+            ways = self._ways.get(stem) or self._ways.get(intent)
+            if ways:
+                strays += 1 - max([credit for _, credit in ways])
+                answered += ways
+            else:
+                strays += 1
         if strays >= 1:
             return -STRAY * strays
         known: dict[int, float] = {}
-        for _, ways in found:
-            for number, credit in ways:
-                if credit > known.get(number, 0.0):
-                    known[number] = credit
+        for number, credit in answered:
+            if credit > known.get(number, 0.0):
+                known[number] = credit
         return WHOLE_NAME * sum(self._weights[number] * credit for number, credit in known.items())
-
-    def _read_word(self, word: str) -> tuple[float, Ways]:
-        """How much of a word of a name is stray, and which of the task's words it answers."""
-        stem, intent = _stem_name_word(word)
-        ways = self._ways.get(stem) or self._ways.get(intent, [])
-        found = self._of_word[word] = 1 - max([credit for _, credit in ways], default=0.0), ways
-        return found
 
     def _score_form(self, name: Sequence[str]) -> float:
         if self._forms.isdisjoint(name):
@@ -201,9 +195,12 @@ class Scorer:
 
 
 @lru_cache(MOST_REMEMBERED)
-def _stem_name_word(word: str) -> tuple[str, str]:
-    """The stem of a word of a name, and that of all verbs of its intent, "" where it is no verb."""
-    return stem_word(word), stem_word(find_intent(word) or "")
+def _split_name(words: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """The words of a name, and for each its stem and that of all verbs of its intent, "" where it
+    is no verb.
+    """
+    name = tuple(words.split())
+    return name, tuple((stem_word(word), stem_word(find_intent(word) or "")) for word in name)
 
 
 def _compare_access(asked: Access | None, access: Access) -> float:
