@@ -193,20 +193,22 @@ def classify_tool(tool: FoundTool) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def find_vetoes(task: str, postings: Postings, first: Ranked, match: ToolMatch) -> tuple[Veto, ...]:
-    """Why the first match may be the wrong one, however alike it sounds: the task changes
-    something and the tool does something else, or both name vendors and none in common.
+def find_vetoes(
+    task: str, words: Sequence[str], postings: Postings, first: Ranked, match: ToolMatch
+) -> tuple[Veto, ...]:
+    """Why the first match may be the wrong one, however alike it sounds: the task, whose `words`
+    these are, changes something and the tool does something else, or both name vendors and none in
+    common.
     """
     vetoes: list[Veto] = []
-    words = split_words(task)
     said, does = classify_verb(words), classify_tool(first.tool)
     if said not in (None, "read") and does is not None and said != does:
         verb = next(word for word in words if word not in POLITE)
         if not postings.get_worth(stem_word(verb), first.slot):
             vetoes.append("another verb")
     asked = frozenset(name.lower() for name in _VENDOR.findall(task[:MAX_READ])) - COMMON
-    told = find_names(match.description) | find_names(f"- {match.title}")
-    if asked and told and asked.isdisjoint({*told, *split_words(match.title)}):
+    told = find_names(match.description) | find_names(f"- {match.title}") if asked else frozenset()
+    if told and asked.isdisjoint({*told, *split_words(match.title)}):
         vetoes.append("another vendor")
     return tuple(vetoes)
 

@@ -114,6 +114,8 @@ class Weighed:
     by_meaning: bool
     judge: Callable[[Sequence[Ranked]], MatchEvidence] = field(compare=False, repr=False)
     """The evidence for the first of the same tools in another order."""
+    words: Sequence[str] = ()
+    """Those of the task."""
 
 
 class SearchIndex(Repository):
@@ -158,7 +160,7 @@ class SearchIndex(Repository):
             ranked = self._lift_used(task, weighed.ranked)
             with self._database.look() as connection:
                 matches = _load_matches(connection, ranked[:k])
-            vetoes = find_vetoes(task, self._postings, ranked[0], matches[0])
+            vetoes = find_vetoes(task, weighed.words, self._postings, ranked[0], matches[0])
         # What was learned may put another first, and never makes anything surer.
         both = [weighed.evidence]
         if ranked[0] is not weighed.ranked[0]:
@@ -214,7 +216,7 @@ class SearchIndex(Repository):
         with self._lock:
             with self._database.look() as connection:
                 (match,) = _load_matches(connection, chosen)
-            vetoes = find_vetoes(words, self._postings, chosen[0], match)
+            vetoes = find_vetoes(words, weighed.words, self._postings, chosen[0], match)
         probability = estimate_probability(evidence, weighed.by_meaning)
         return Judgement(probability, measure_margin(evidence), vetoes)
 
@@ -352,7 +354,8 @@ def weigh_task(
     def judge(ranked: Sequence[Ranked]) -> MatchEvidence:
         return collect_evidence(query, terms, registry, postings, ranked, spread)
 
-    return Weighed(tuple(ranked), judge(ranked) if ranked else None, likeness is not None, judge)
+    evidence = judge(ranked) if ranked else None
+    return Weighed(tuple(ranked), evidence, likeness is not None, judge, query.words)
 
 
 def _rank(

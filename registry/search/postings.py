@@ -39,7 +39,7 @@ so many: what many tools have tells few apart, and costs most.
 """
 BULK = 200
 """From how many documents on numpy sorts them all at once."""
-KEPT_SHARE, LEAST_KEPT, OF_WORD = 16, 200_000, 60
+KEPT_SHARE, LEAST_KEPT, OF_WORD = 24, 200_000, 60
 """So many postings of the words of tasks are kept for each document, and so many besides; a word
 takes as much memory as so many.
 """
@@ -272,6 +272,7 @@ class _StemTable:
 
     def __init__(self, numpy: Any) -> None:
         self._numpy = numpy
+        self._dtype: Any = None if numpy is None else numpy.dtype(_DTYPE)
         self._loaded: Any = None
         self._order: Any = None
         self._bounds = array(KEYS)
@@ -316,7 +317,7 @@ class _StemTable:
 
     def _load_all(self, start: int, sizes: bytes, postings: bytearray) -> None:
         numpy = self._numpy
-        found = numpy.frombuffer(postings, _DTYPE)
+        found = numpy.frombuffer(postings, self._dtype)
         counts = numpy.frombuffer(sizes, numpy.int32)
         documents = numpy.arange(start, start + len(counts), dtype=numpy.int32)
         found["slot"] = numpy.repeat(documents, counts)
@@ -361,8 +362,9 @@ class _StemTable:
         begin, end = self._bounds[end : end + 2] or (0, 0)
         if begin == end:
             return None
-        near = self._loaded.take(self._order[begin:end]).view(_DTYPE)
-        own = near[near["key"] == key]
+        near = self._loaded.take(self._order[begin:end]).view(self._dtype)
+        is_own = near["key"] == key
+        own = near if is_own.all() else near[is_own]
         if not len(own):
             return None
         slots, worths = own["slot"].tobytes(), own["worth"].tobytes()
