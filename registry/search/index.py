@@ -324,7 +324,7 @@ class SearchIndex(Repository):
         if encoder is None:
             return None
         return self._vectors.compare(
-            encoder.encode(write_english(task)[:MAX_COMPARED]), MAX_NEAREST
+            encoder.encode_task(write_english(task)[:MAX_COMPARED]), MAX_NEAREST
         )
 
 
