@@ -35,8 +35,8 @@ from registry.search.words import MOST_REMEMBERED
 MOST_ADDED = 30_000
 """Without numpy, how many postings of a search are added up before others are looked up."""
 PASSED = 8
-"""Without numpy a document is looked up among those of a word where they are so many times as many
-as those that are looked up; else they are gone through.
+"""Without numpy documents are looked up among those of a word where that has so many times as many;
+else all those of the word are gone through.
 """
 COMMON, COMMON_SHARE = 200, 100
 """A stem that only stands for a task's word counts where at most so many tools have it, or one in
@@ -463,7 +463,8 @@ class _StemTable:
         factors, shares = numpy.array((credits, wholes), "f4").repeat(sizes, axis=1)
         worths = worths * factors
         if len(found) == 1:
-            return _WordPostings(slots, worths, shares)
+            # A copy, as a row of an array keeps the whole of it.
+            return _WordPostings(slots, worths, shares.copy())
         if self._best is None or len(self._best) != size:
             self._best, self._last = numpy.zeros(size, "f4"), numpy.zeros(size, "i4")
         # Of places written several times the last number stays, which tells whose stem is the best.
@@ -489,7 +490,7 @@ class _StemTable:
         best: dict[int, float] = {}
         share: dict[int, float] = {}
         for found, credit in sorted(self._select_stems(stems, weak), key=_get_credit):
-            own = dict(zip(found.slots, map(mul, found.worths, repeat(credit)), strict=False))
+            own = dict(zip(found.slots, map(mul, found.worths, repeat(credit)), strict=True))
             for slot in best.keys() & own.keys():
                 own[slot] = max(own[slot], best[slot])
             best |= own
@@ -519,7 +520,7 @@ class _StemTable:
             # Each step runs in C: a loop takes several times as long.
             own = map(mul, worths, repeat(term.weight))
             so_far = map(evidence.get, slots, repeat(0.0))
-            evidence.update(zip(slots, map(add, so_far, own), strict=False))
+            evidence.update(zip(slots, map(add, so_far, own), strict=True))
         return SlowSums(evidence, words)
 
     def _select_stems(
