@@ -409,9 +409,10 @@ class _StemTable:
             return None
         near = self._loaded.take(self._order[begin:end]).view(self._dtype)
         is_own = near["key"] == key
-        own = near if is_own.all() else near[is_own]
-        if not len(own):
+        number = self._numpy.count_nonzero(is_own)
+        if not number:
             return None
+        own = near if number == len(near) else near[is_own]
         slots, worths = own["slot"].tobytes(), own["worth"].tobytes()
         return _PostingList(array("i", slots), array(WORTHS, worths))
 
