@@ -51,7 +51,7 @@ _SLICE = 32 * 1024
 """Characters that are changed at once: a few milliseconds in which no other thread runs."""
 _ASCII_MARKS = r"\\[bfru]"
 """JSON escapes the control characters, but for U+007F (RFC 8259, section 7)."""
-_ESCAPED_MARKS = (rb"\b", rb"\f", rb"\r", rb"\u")
+_ESCAPED_MARK = re.compile(_ASCII_MARKS.encode())
 _FEW_ESCAPES = 32
 """Escapes of a JSON text that are looked at one by one before a pattern does it."""
 _LONG = 4096
@@ -164,8 +164,7 @@ def is_clean_json(written: bytes) -> bool:
         return False
     if len(written) <= _SLICE:
         # Without escaped backslashes, each one left begins an escape.
-        bare = written.replace(rb"\\", b"")
-        return not any(mark in bare for mark in _ESCAPED_MARKS)
+        return _ESCAPED_MARK.search(written.replace(rb"\\", b"")) is None
     at = written.find(b"\\")
     for _ in range(_FEW_ESCAPES):
         if at < 0:

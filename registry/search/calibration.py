@@ -12,10 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log, log2
+from typing import NamedTuple
 
 from registry.models import ToolMatch, Veto
 from registry.search.documents import FoundTool
-from registry.search.postings import Postings
+from registry.search.postings import Postings, WeighedTerm
 from registry.search.ranking import TermStatistics
 from registry.search.words import SearchQuery, find_intent, split_words, stem_word
 
@@ -69,8 +70,7 @@ class MatchEvidence:
     deviations: float = 0.0
 
 
-@dataclass(frozen=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A candidate with its scores: `yard` by words, `cosine` by meaning (None: no vector), `order`
     by words with those of its examples, `fused` of all, by which candidates are ordered.
     """
@@ -127,29 +127,28 @@ def estimate_probability(evidence: MatchEvidence, has_meaning: bool) -> float:
 
 
 def collect_evidence(
-    task: str,
     query: SearchQuery,
+    terms: Sequence[WeighedTerm],
     registry: TermStatistics,
     postings: Postings,
     ranked: Sequence[Ranked],
     spread: tuple[float, float] | None,
 ) -> MatchEvidence:
-    """The evidence for the first of `ranked`, best first; `spread` is mean and deviation of all
-    cosines of the registry.
+    """The evidence for the first of `ranked`, best first; `terms` are the query's with their
+    weights, `spread` is mean and deviation of all cosines of the registry.
     """
     first, others = ranked[0], ranked[1:]
-    weights = {term.word: registry.weigh_term(term) for term in query.terms}
-    total = sum(weights.values()) or 1.0
+    weights = [term.weight for term in terms]
+    total = sum(weights) or 1.0
     greatest = log(1 + registry.size + 100)
     had = [
-        max(measure_presence(postings, word, first.slot) for word in term.spellings)
+        max([measure_presence(postings, word, first.slot) for word in term.spellings])
         for term in query.terms
     ]
-    missing = [weights[t.word] * (1 - has) for t, has in zip(query.terms, had, strict=True)]
+    missing = [weight * (1 - has) for weight, has in zip(weights, had, strict=True)]
     name = [stem_word(word) for word in first.tool.words.split()]
     asked = {stem_word(word) for term in query.terms for word in term.spellings}
-    said = classify_verb(split_words(task))
-    does = classify_tool(first.tool)
+    said, does = classify_verb(query.words), classify_tool(first.tool)
     known = said is not None and does is not None
     cosine = first.cosine or 0.0
     best_other = max((each.cosine or 0.0 for each in others), default=0.0)
@@ -194,20 +193,22 @@ def classify_tool(tool: FoundTool) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def find_vetoes(task: str, postings: Postings, first: Ranked, match: ToolMatch) -> tuple[Veto, ...]:
-    """Why the first match may be the wrong one, however alike it sounds: the task changes
-    something and the tool does something else, or both name vendors and none in common.
+def find_vetoes(
+    task: str, words: Sequence[str], postings: Postings, first: Ranked, match: ToolMatch
+) -> tuple[Veto, ...]:
+    """Why the first match may be the wrong one, however alike it sounds: the task, whose `words`
+    these are, changes something and the tool does something else, or both name vendors and none in
+    common.
     """
     vetoes: list[Veto] = []
-    words = split_words(task)
     said, does = classify_verb(words), classify_tool(first.tool)
     if said not in (None, "read") and does is not None and said != does:
         verb = next(word for word in words if word not in POLITE)
         if not postings.get_worth(stem_word(verb), first.slot):
             vetoes.append("another verb")
     asked = frozenset(name.lower() for name in _VENDOR.findall(task[:MAX_READ])) - COMMON
-    told = find_names(match.description) | find_names(f"- {match.title}")
-    if asked and told and asked.isdisjoint({*told, *split_words(match.title)}):
+    told = find_names(match.description) | find_names(f"- {match.title}") if asked else frozenset()
+    if told and asked.isdisjoint({*told, *split_words(match.title)}):
         vetoes.append("another vendor")
     return tuple(vetoes)
 

@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import json
 import threading
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.metadata import version
 from importlib.resources import files
@@ -32,6 +32,8 @@ keeps an id in the temporary directory (`disable_telemetry_events` comes too lat
 """
 DIMENSIONS = 384
 MAX_TOKENS = 128
+MOST_TASKS = 256
+"""Of so many tasks the vectors are kept."""
 
 
 class SentenceEncoder:
@@ -51,6 +53,8 @@ class SentenceEncoder:
         self._tokenizer: Any = import_module("tokenizers").Tokenizer.from_buffer(_read_vocabulary())
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._tokenizer.no_padding()
+        self.encode_task = lru_cache(MOST_TASKS)(self.encode)
+        """As `encode`; kept, as who finds tools for a task mostly does it in the next moment."""
 
     def encode(self, text: str) -> Any:
         """The vector of a text: 384 float32 of length 1."""

@@ -7,6 +7,7 @@ needed; the others are rows, bounded per tool and per home, the oldest going fir
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ MAX_OF_HOME = 5_000
 MAX_RULES = 8
 LEAST_LIKE = 0.5
 """How much of its words a task has to have in common with an example."""
+_SILENT = STOP_WORDS | QUESTIONS
 PHRASES: Mapping[str, tuple[str, ...]] = {
     "verbread": ("show me {}", "which {} are there", "get {}"),
     "verbsearch": ("find {}", "look for {}", "search {}"),
@@ -118,22 +120,19 @@ def _keep(
 
 def find_past_tasks(connection: AnyConnection, entries: Iterable[str]) -> list[PastTask]:
     """The tasks for which tools of these servers were called, or said to be wrong."""
-    return [
-        PastTask(entry, *row)
-        for entry in entries
-        for row in fetch_rows(connection, _OF_ENTRY, {"entry": entry, "origin": USED})
-    ]
+    values = {"entries": json.dumps([*entries]), "origin": USED}
+    return [PastTask(*row) for row in fetch_rows(connection, _OF_ENTRIES, values)]
 
 
 def measure_use(
-    task: str, past: Iterable[PastTask], tools: Collection[tuple[str, str]]
+    task: str, past: Collection[PastTask], tools: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], float]:
     """By tool, from -1 to 1, how clearly tasks like this one meant it before, or did not.
 
     Each of its past tasks counts by the share of words in common, from `LEAST_LIKE` on.
     """
-    asked = _list_stems(task)
     found: dict[tuple[str, str], float] = {}
+    asked = _list_stems(task) if past else frozenset()
     for entry, tool, said, good, bad in past if asked else ():
         like = _measure_likeness(asked, _list_stems(said))
         if (entry, tool) in tools and like >= LEAST_LIKE:
@@ -146,7 +145,7 @@ def measure_use(
 
 
 def _list_stems(task: str) -> frozenset[str]:
-    left = (word for word in split_words(task[:MAX_TASK]) if word not in STOP_WORDS | QUESTIONS)
+    left = (word for word in split_words(task[:MAX_TASK]) if word not in _SILENT)
     return frozenset(map(stem_word, left))
 
 
@@ -166,9 +165,10 @@ _REMOVE = text(
 _FORGET = text(
     "DELETE FROM search_examples WHERE origin = :origin AND (:entry = '' OR entry = :entry)"
 )
-_OF_ENTRY = text(
-    "SELECT tool, task, good, bad FROM search_examples WHERE entry = :entry AND origin = :origin"
-)
+_OF_ENTRIES = text("""
+    SELECT examples.entry, tool, task, good, bad FROM json_each(:entries) AS chosen
+    CROSS JOIN search_examples AS examples ON examples.entry = chosen.value
+    WHERE origin = :origin""")
 _PRUNE_TOOL = text("""
     DELETE FROM search_examples
     WHERE entry = :entry AND tool = :tool AND origin = :origin AND id NOT IN (

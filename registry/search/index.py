@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, text, update
@@ -49,7 +49,7 @@ from registry.search.documents import (
     unpack_stems,
 )
 from registry.search.encoder import is_installed, load_encoder
-from registry.search.postings import Postings
+from registry.search.postings import Postings, WeighedTerm
 from registry.search.ranking import (
     ANSWER,
     CONTEXT,
@@ -58,7 +58,6 @@ from registry.search.ranking import (
     PARAMETERS,
     SAME,
     Scorer,
-    TermStatistics,
     count_terms,
     weigh_terms,
 )
@@ -115,6 +114,8 @@ class Weighed:
     by_meaning: bool
     judge: Callable[[Sequence[Ranked]], MatchEvidence] = field(compare=False, repr=False)
     """The evidence for the first of the same tools in another order."""
+    words: Sequence[str] = ()
+    """Those of the task."""
 
 
 class SearchIndex(Repository):
@@ -159,7 +160,7 @@ class SearchIndex(Repository):
             ranked = self._lift_used(task, weighed.ranked)
             with self._database.look() as connection:
                 matches = _load_matches(connection, ranked[:k])
-            vetoes = find_vetoes(task, self._postings, ranked[0], matches[0])
+            vetoes = find_vetoes(task, weighed.words, self._postings, ranked[0], matches[0])
         # What was learned may put another first, and never makes anything surer.
         both = [weighed.evidence]
         if ranked[0] is not weighed.ranked[0]:
@@ -215,7 +216,7 @@ class SearchIndex(Repository):
         with self._lock:
             with self._database.look() as connection:
                 (match,) = _load_matches(connection, chosen)
-            vetoes = find_vetoes(words, self._postings, chosen[0], match)
+            vetoes = find_vetoes(words, weighed.words, self._postings, chosen[0], match)
         probability = estimate_probability(evidence, weighed.by_meaning)
         return Judgement(probability, measure_margin(evidence), vetoes)
 
@@ -323,7 +324,7 @@ class SearchIndex(Repository):
         if encoder is None:
             return None
         return self._vectors.compare(
-            encoder.encode(write_english(task)[:MAX_COMPARED]), MAX_NEAREST
+            encoder.encode_task(write_english(task)[:MAX_COMPARED]), MAX_NEAREST
         )
 
 
@@ -343,20 +344,23 @@ def weigh_task(
     usual = load_background() if background is None else background
     registry = count_terms(postings, query, usual)
     query = replace(query, terms=registry.select_rarest(query.terms, MAX_TERMS))
-    ranked = _rank(query, registry, postings, likeness, most)
+    # Vectors find what means the same, and better than words that mean nearly that.
+    terms = weigh_terms(query, registry, related=likeness is None)
+    ranked = _rank(query, terms, postings, likeness, most)
     if without:
         ranked = [each for each in ranked if (each.tool.entry, each.tool.tool) not in without]
     spread = (likeness.mean, likeness.deviation) if likeness else None
 
     def judge(ranked: Sequence[Ranked]) -> MatchEvidence:
-        return collect_evidence(task, query, registry, postings, ranked, spread)
+        return collect_evidence(query, terms, registry, postings, ranked, spread)
 
-    return Weighed(tuple(ranked), judge(ranked) if ranked else None, likeness is not None, judge)
+    evidence = judge(ranked) if ranked else None
+    return Weighed(tuple(ranked), evidence, likeness is not None, judge, query.words)
 
 
 def _rank(
     query: SearchQuery,
-    registry: TermStatistics,
+    terms: Sequence[WeighedTerm],
     postings: Postings,
     likeness: Likeness | None,
     most: int,
@@ -364,8 +368,6 @@ def _rank(
     """Best first: the sum of both scores, each by its best one. A tool without a vector counts as
     one that is as near as the usual.
     """
-    # Vectors find what means the same, and better.
-    terms = weigh_terms(query, registry, related=likeness is None)
     sums = postings.add_up(terms, SAME)
     slots = dict.fromkeys(postings.select_best(sums, most))
     of_examples = postings.add_up_examples(terms) if postings.has_examples() else None
@@ -375,17 +377,18 @@ def _rank(
         slot = postings.find_slot(id)
         if slot is not None:
             slots.setdefault(slot)
-    known = [any(map(postings.has_stem, dict(term.stems))) for term in terms]
-    scorer = Scorer(query, terms, known)
-    tools = [(slot, postings.get_tool(slot)) for slot in slots]
-    found = zip(tools, sums.list_evidence([*slots]), sums.list_covered([*slots]), strict=True)
-    yards = [max(scorer.score_tool(tool, own, covered), 0.0) for (_, tool), own, covered in found]
+    known = [any(postings.has_stem(stem) for stem, _ in term.stems) for term in terms]
+    places, tools = list(slots), list(map(postings.get_tool, slots))
+    found = Scorer(query, terms, known).score_tools(
+        tools, sums.list_evidence(places), sums.list_covered(places)
+    )
+    yards = [max(yard, 0.0) for yard in found]
     orders = yards
     if of_examples:
         share = EXAMPLES / (sum(term.weight for term in terms) or 1.0)
-        told = of_examples.list_evidence([*slots])
+        told = of_examples.list_evidence(places)
         orders = [yard + share * own for yard, own in zip(yards, told, strict=True)]
-    ranked = _fuse(tools, yards, orders, likeness)
+    ranked = _fuse(places, tools, yards, orders, likeness)
     ranked.sort(key=lambda each: (-each.fused, each.tool.entry, each.tool.tool))
     return [*_set_twins_back(ranked[:MAX_TWINS], postings), *ranked[MAX_TWINS:]]
 
@@ -416,25 +419,25 @@ def _set_twins_back(ranked: Sequence[Ranked], postings: Postings) -> list[Ranked
 
 
 def _fuse(
-    tools: Sequence[tuple[int, FoundTool]],
+    slots: Sequence[int],
+    tools: Sequence[FoundTool],
     yards: Sequence[float],
     orders: Sequence[float],
     likeness: Likeness | None,
 ) -> list[Ranked]:
     """`orders` are the scores by words with what the tools' examples add."""
     if likeness is None:
-        whole = zip(tools, yards, orders, strict=True)
-        return [Ranked(slot, tool, yard, None, order, order) for (slot, tool), yard, order in whole]
-    near = [likeness.nearness.get(tool.id) for _, tool in tools]
+        return list(map(Ranked, slots, tools, yards, repeat(None), orders, orders))
+    near = [likeness.nearness.get(tool.id) for tool in tools]
+    cosines = [likeness.cosines.get(tool.id) for tool in tools]
     best = max([MIN_YARD, *orders])
     nearest = max([MIN_COSINE, *(each for each in near if each is not None)])
-    ranked = []
-    for (slot, tool), yard, order, own in zip(tools, yards, orders, near, strict=True):
-        nearness = likeness.usual_nearness if own is None else own
-        fused = order / best + nearness / nearest
-        cosine = likeness.cosines.get(tool.id)
-        ranked.append(Ranked(slot, tool, yard, cosine, order, fused))
-    return ranked
+    usual = likeness.usual_nearness
+    fused = [
+        order / best + (usual if own is None else own) / nearest
+        for order, own in zip(orders, near, strict=True)
+    ]
+    return list(map(Ranked, slots, tools, yards, cosines, orders, fused))
 
 
 def index_entry(connection: Connection, entry: Entry) -> None:

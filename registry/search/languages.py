@@ -58,6 +58,12 @@ FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
     ),
 }
 
+_TELLING: Mapping[str, frozenset[str]] = {
+    language: frozenset(word for word in words if len(word) > 1)
+    for language, words in FUNCTION_WORDS.items()
+}
+"""The function words by which a language is known."""
+
 
 @dataclass(frozen=True)
 class TaskTranslation:
@@ -78,7 +84,7 @@ def read_task(words: Sequence[str], english: frozenset[str]) -> TaskTranslation:
     """
     words = list(dict.fromkeys(words))[:MOST_WORDS]
     chinese = [word for word in words if has_chinese(word)]
-    if len(chinese) > sum(word in english for word in words):
+    if len(chinese) > len(english.intersection(words)):
         pieces = chain.from_iterable(map(_cut_chinese, chinese))
         return TaskTranslation(dict(pieces), frozenset())
     language = _detect_language(words, english)
@@ -90,15 +96,13 @@ def read_task(words: Sequence[str], english: frozenset[str]) -> TaskTranslation:
 
 
 def has_chinese(word: str) -> bool:
-    return any("\u4e00" <= letter <= "\u9fff" for letter in word)
+    return not word.isascii() and any("\u4e00" <= letter <= "\u9fff" for letter in word)
 
 
 def _detect_language(words: Sequence[str], english: frozenset[str]) -> str | None:
-    counts = {
-        name: sum(len(word) > 1 and word in silent for word in words)
-        for name, silent in FUNCTION_WORDS.items()
-    }
-    most, own = max(counts.values()), sum(word in english for word in words)
+    """The language of a task, whose `words` differ from each other; None for English."""
+    counts = {name: len(telling.intersection(words)) for name, telling in _TELLING.items()}
+    most, own = max(counts.values()), len(english.intersection(words))
     if most < own:
         return None
     known = _load_english() - english

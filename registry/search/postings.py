@@ -12,11 +12,12 @@ import heapq
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import accumulate, chain, count, repeat
+from itertools import accumulate, chain, compress, count, repeat
+from operator import add, mul
 from typing import Any
 
 from registry.search.documents import (
@@ -33,17 +34,17 @@ from registry.search.words import MOST_REMEMBERED
 
 MOST_ADDED = 30_000
 """Without numpy, how many postings of a search are added up before others are looked up."""
+PASSED = 8
+"""Without numpy documents are looked up among those of a word where that has so many times as many;
+else all those of the word are gone through.
+"""
 COMMON, COMMON_SHARE = 200, 100
 """A stem that only stands for a task's word counts where at most so many tools have it, or one in
 so many: what many tools have tells few apart, and costs most.
 """
 BULK = 200
 """From how many documents on numpy sorts them all at once."""
-DENSE = 50
-"""Where a word's postings are more than one in so many documents, they are joined in an array of
-all documents, elsewhere they are sorted.
-"""
-KEPT_SHARE, LEAST_KEPT, OF_WORD = 16, 20_000, 100
+KEPT_SHARE, LEAST_KEPT, OF_WORD = 24, 200_000, 60
 """So many postings of the words of tasks are kept for each document, and so many besides; a word
 takes as much memory as so many.
 """
@@ -71,19 +72,42 @@ class WeighedTerm:
 
 
 @dataclass(frozen=True)
-class Sums:
-    """What the words of a task come to, by slot: `evidence` is the sum of weight and worth,
-    `covered` the weight of the words that a document has.
+class QuickSums:
+    """What the words of a task come to, by slot, as arrays of numpy: `evidence` is the sum of
+    weight and worth, `covered` the weight of the words that a document has.
     """
 
     evidence: Any
     covered: Any
 
     def list_evidence(self, slots: Sequence[int]) -> list[float]:
-        return _list_sums(self.evidence, slots)
+        return list(self.evidence[slots].tolist()) if slots else []
 
     def list_covered(self, slots: Sequence[int]) -> list[float]:
-        return _list_sums(self.covered, slots)
+        return list(self.covered[slots].tolist()) if slots else []
+
+
+@dataclass(frozen=True)
+class SlowSums:
+    """The same without numpy. `words` are those of the task with their weights: what is covered is
+    only asked for of few documents.
+    """
+
+    evidence: Mapping[int, float]
+    words: Sequence[tuple[float, _WordPostings]]
+
+    def list_evidence(self, slots: Sequence[int]) -> list[float]:
+        return [self.evidence.get(slot, 0.0) for slot in slots]
+
+    def list_covered(self, slots: Sequence[int]) -> list[float]:
+        covered = {slot: 0.0 for slot in slots if slot in self.evidence}
+        for weight, word in self.words:
+            for slot, place in word.find_places(covered):
+                covered[slot] += weight * word.shares[place]
+        return [covered.get(slot, 0.0) for slot in slots]
+
+
+Sums = QuickSums | SlowSums
 
 
 class Postings:
@@ -207,17 +231,16 @@ class Postings:
 
     def _add_up(self, table: _StemTable, terms: Sequence[WeighedTerm], weak: float) -> Sums:
         if self._numpy is None:
-            return table.add_up_slowly(terms, weak)
+            return table.add_up_slowly(terms, weak, len(self._alive))
         covers = table is self._texts
         return table.add_up_quickly(terms, weak, len(self._alive), covers)
 
     def select_best(self, sums: Sums, most: int) -> list[int]:
         """The slots of at most `most` documents with the greatest evidence above 0."""
-        if self._numpy is None:
-            alive = ((s, slot) for slot, s in sums.evidence.items() if self._alive[slot] and s > 0)
-            return [slot for _, slot in heapq.nlargest(most, alive)]
         if not self._alive or most < 1:
             return []
+        if isinstance(sums, SlowSums):
+            return self._select_slowly(sums.evidence, most)
         numpy = self._numpy
         evidence = sums.evidence
         if self._dead:
@@ -225,21 +248,48 @@ class Postings:
         # Cheaper than a partition, which is slow where most are equal, as most are 0 here.
         top = float(evidence.max())
         for share in SHARES:
-            best = numpy.flatnonzero(evidence > share * top)
+            above = evidence > share * top
+            if numpy.count_nonzero(above) >= most:
+                break
+        (best,) = above.nonzero()
+        slots: list[int] = best[(-evidence[best]).argsort(kind="stable")][:most].tolist()
+        return slots
+
+    def _select_slowly(self, evidence: Mapping[int, float], most: int) -> list[int]:
+        found = evidence.items()
+        if self._dead:
+            found = {slot: own for slot, own in found if self._alive[slot]}.items()
+        top = max((own for _, own in found), default=0.0)
+        for share in SHARES:
+            least = share * top
+            best = [(own, slot) for slot, own in found if own > least]
             if len(best) >= most:
                 break
-        return [int(slot) for slot in best[numpy.argsort(-evidence[best], kind="stable")][:most]]
+        return [slot for _, slot in heapq.nlargest(most, best)]
 
 
 @dataclass(frozen=True, slots=True)
 class _WordPostings:
     """The documents that have a word or what may stand for it: `worths` is the greatest product of
-    a stem's worth there and its credit, `shares` how far they have the word.
+    a stem's worth there and its credit, `shares` how far they have the word. Arrays of numpy;
+    without it of Python, where the documents are in rising order.
     """
 
     slots: Any
     worths: Any
     shares: Any
+
+    def find_places(self, wanted: Collection[int]) -> Iterator[tuple[int, int]]:
+        """Those of the wanted documents that have the word, and their places here. Without
+        numpy.
+        """
+        slots = self.slots
+        if len(slots) < PASSED * len(wanted):
+            places: Iterable[int] = compress(count(), map(wanted.__contains__, slots))
+            return ((slots[place], place) for place in places)
+        last = len(slots) - 1
+        looked_up = ((slot, min(bisect_left(slots, slot), last)) for slot in wanted)
+        return ((slot, place) for slot, place in looked_up if slots[place] == slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +305,6 @@ class _PostingList:
         has = place < len(self.slots) and self.slots[place] == slot
         return self.worths[place] if has else 0.0
 
-    def list_worths(self, only: list[int] | None) -> Iterable[tuple[int, float]]:
-        """Slots and worths, of those in `only` where it is not None."""
-        if only is None:
-            return zip(self.slots, self.worths, strict=True)
-        looked_up = ((slot, self.get_worth(slot)) for slot in only)
-        return [(slot, worth) for slot, worth in looked_up if worth]
-
 
 _EMPTY = _PostingList(array("i"), array(WORTHS))
 
@@ -274,17 +317,21 @@ class _StemTable:
 
     def __init__(self, numpy: Any) -> None:
         self._numpy = numpy
+        self._dtype: Any = None if numpy is None else numpy.dtype(_DTYPE)
         self._loaded: Any = None
         self._order: Any = None
         self._bounds = array(KEYS)
         self._added: dict[int, _PostingList] = {}
         self._lists: dict[int, _PostingList] = {}
         self._missing: set[int] = set()
-        self._words: dict[tuple[Stems, float], _WordPostings | None] = {}
+        self._words: dict[tuple[int, float], tuple[Stems, _WordPostings | None]] = {}
+        """By the identity of its stems, which it keeps."""
         self._kept = 0
         """What these words count."""
-        self._scratch: Any = None
-        """Two zeros for each document, between two words."""
+        self._best: Any = None
+        """A zero for each document, between two words."""
+        self._last: Any = None
+        """A number for each document, of no meaning between two words."""
         self._documents = 0
 
     def is_empty(self) -> bool:
@@ -315,7 +362,7 @@ class _StemTable:
 
     def _load_all(self, start: int, sizes: bytes, postings: bytearray) -> None:
         numpy = self._numpy
-        found = numpy.frombuffer(postings, _DTYPE)
+        found = numpy.frombuffer(postings, self._dtype)
         counts = numpy.frombuffer(sizes, numpy.int32)
         documents = numpy.arange(start, start + len(counts), dtype=numpy.int32)
         found["slot"] = numpy.repeat(documents, counts)
@@ -360,10 +407,12 @@ class _StemTable:
         begin, end = self._bounds[end : end + 2] or (0, 0)
         if begin == end:
             return None
-        near = self._loaded.take(self._order[begin:end]).view(_DTYPE)
-        own = near[near["key"] == key]
-        if not len(own):
+        near = self._loaded.take(self._order[begin:end]).view(self._dtype)
+        is_own = near["key"] == key
+        number = self._numpy.count_nonzero(is_own)
+        if not number:
             return None
+        own = near if number == len(near) else near[is_own]
         slots, worths = own["slot"].tobytes(), own["worth"].tobytes()
         return _PostingList(array("i", slots), array(WORTHS, worths))
 
@@ -372,7 +421,7 @@ class _StemTable:
 
     def add_up_quickly(
         self, terms: Sequence[WeighedTerm], weak: float, size: int, covers: bool
-    ) -> Sums:
+    ) -> QuickSums:
         """`covers` is whether what is covered is wanted too."""
         numpy = self._numpy
         evidence, covered = numpy.zeros(size, "f4"), numpy.zeros(size if covers else 0, "f4")
@@ -383,47 +432,50 @@ class _StemTable:
                 numpy.add.at(evidence, word.slots, weight * word.worths)
                 if covers:
                     numpy.add.at(covered, word.slots, weight * word.shares)
-        return Sums(evidence, covered)
+        return QuickSums(evidence, covered)
 
     def _join_word(self, stems: Stems, weak: float, size: int) -> _WordPostings | None:
         """The postings of a word of a task; None where it does not occur. Those of the words that
         were asked for last are kept: many tasks have the same verbs.
         """
-        key = stems, weak
-        if key in self._words:
-            # The last one to go.
-            word = self._words[key] = self._words.pop(key)
-            return word
-        word = self._words[key] = self._merge_stems(stems, weak, size)
-        self._kept += _count_kept(word)
+        # By identity: stems take as long to hash as their postings to add.
+        key = id(stems), weak
+        kept = self._words.pop(key, None)
+        if kept is None:
+            merge = self._merge_slowly if self._numpy is None else self._merge_quickly
+            kept = stems, merge(stems, weak, size)
+            self._kept += _count_kept(kept[1])
+        self._words[key] = kept  # The last one to go.
         while self._kept > LEAST_KEPT + KEPT_SHARE * size and len(self._words) > 1:
-            self._kept -= _count_kept(self._words.pop(next(iter(self._words))))
-        return word
+            _, word = self._words.pop(next(iter(self._words)))
+            self._kept -= _count_kept(word)
+        return kept[1]
 
-    def _merge_stems(self, stems: Stems, weak: float, size: int) -> _WordPostings | None:
-        numpy = self._numpy
+    def _merge_quickly(self, stems: Stems, weak: float, size: int) -> _WordPostings | None:
         # Of a word's synonyms the best counts, once; it comes last here.
         found = sorted(self._select_stems(stems, weak), key=_get_credit)
         if not found:
             return None
+        numpy = self._numpy
         slots, worths = self._join_lists([each for each, _ in found])
+        credits = [credit for _, credit in found]
+        wholes = [1.0 if credit >= weak else credit for credit in credits]
         sizes = [len(each.slots) for each, _ in found]
-        worths = worths * _repeat(numpy, [credit for _, credit in found], sizes)
-        shares = _repeat(numpy, [1.0 if credit >= weak else credit for _, credit in found], sizes)
+        factors, shares = numpy.array((credits, wholes), "f4").repeat(sizes, axis=1)
+        worths = worths * factors
         if len(found) == 1:
-            return _WordPostings(slots, worths, shares)
-        if self._scratch is None or len(self._scratch[0]) != size:
-            self._scratch = numpy.zeros((2, size), "f4")
-        best, share = self._scratch
-        numpy.maximum.at(best, slots, worths)
-        share[slots] = shares
-        if len(slots) * DENSE > size:
-            (places,) = (share > 0).nonzero()
-        else:
-            places = numpy.sort(slots)
-            places = places[numpy.append(places[1:] != places[:-1], True)]
-        word = _WordPostings(places, best[places], share[places])
-        best[places] = share[places] = 0.0
+            # A copy, as a row of an array keeps the whole of it.
+            return _WordPostings(slots, worths, shares.copy())
+        if self._best is None or len(self._best) != size:
+            self._best, self._last = numpy.zeros(size, "f4"), numpy.zeros(size, "i4")
+        # Of places written several times the last number stays, which tells whose stem is the best.
+        numbers = numpy.arange(len(slots), dtype="i4")
+        self._last[slots] = numbers
+        own = self._last[slots] == numbers
+        numpy.maximum.at(self._best, slots, worths)
+        places = slots[own]
+        word = _WordPostings(places, self._best[places], shares[own])
+        self._best[places] = 0.0
         return word
 
     def _join_lists(self, lists: Sequence[_PostingList]) -> tuple[Any, Any]:
@@ -435,25 +487,42 @@ class _StemTable:
             b"".join([each.worths for each in lists]), numpy.float32
         )
 
-    def add_up_slowly(self, terms: Sequence[WeighedTerm], weak: float) -> Sums:
-        evidence: dict[int, float] = defaultdict(float)
-        covered: dict[int, float] = defaultdict(float)
+    def _merge_slowly(self, stems: Stems, weak: float, _: int) -> _WordPostings | None:
+        best: dict[int, float] = {}
+        share: dict[int, float] = {}
+        for found, credit in sorted(self._select_stems(stems, weak), key=_get_credit):
+            own = dict(zip(found.slots, map(mul, found.worths, repeat(credit)), strict=True))
+            for slot in best.keys() & own.keys():
+                own[slot] = max(own[slot], best[slot])
+            best |= own
+            share |= dict.fromkeys(found.slots, 1.0 if credit >= weak else credit)
+        if not best:
+            return None
+        slots = sorted(best)
+        worths, shares = (map(each.__getitem__, slots) for each in (best, share))
+        return _WordPostings(array("i", slots), array("d", worths), array("d", shares))
+
+    def add_up_slowly(self, terms: Sequence[WeighedTerm], weak: float, size: int) -> SlowSums:
+        evidence: dict[int, float] = {}
+        words = []
         added = 0
         for term in sorted(terms, key=self._count_postings):
-            best: dict[int, float] = {}
-            cover: dict[int, float] = {}
-            count = self._count_postings(term)
-            only = sorted(evidence) if evidence and added + count > MOST_ADDED else None
-            added += 0 if only else count
-            for found, credit in self._select_stems(term.stems, weak):
-                whole = term.weight * (1.0 if credit >= weak else credit)
-                for slot, worth in found.list_worths(only):
-                    best[slot] = max(best.get(slot, 0.0), term.weight * credit * worth)
-                    cover[slot] = max(cover.get(slot, 0.0), whole)
-            for slot, worth in best.items():
-                evidence[slot] += worth
-                covered[slot] += cover[slot]
-        return Sums(dict(evidence), dict(covered))
+            word = self._join_word(term.stems, weak, size)
+            if word is None:
+                continue
+            words.append((term.weight, word))
+            number = self._count_postings(term)
+            slots, worths = word.slots, word.worths
+            if evidence and added + number > MOST_ADDED:
+                is_found = list(map(evidence.__contains__, slots))
+                slots, worths = list(compress(slots, is_found)), compress(worths, is_found)
+            else:
+                added += number
+            # Each step runs in C: a loop takes several times as long.
+            own = map(mul, worths, repeat(term.weight))
+            so_far = map(evidence.get, slots, repeat(0.0))
+            evidence.update(zip(slots, map(add, so_far, own), strict=True))
+        return SlowSums(evidence, words)
 
     def _select_stems(
         self, stems: Iterable[tuple[str, float]], weak: float
@@ -478,15 +547,5 @@ def _count_kept(word: _WordPostings | None) -> int:
     return OF_WORD if word is None else OF_WORD + len(word.slots)
 
 
-def _repeat(numpy: Any, values: Sequence[float], counts: Sequence[int]) -> Any:
-    return numpy.repeat(numpy.array(values, "f4"), counts)
-
-
 def _view(numpy: Any, slots: array[int]) -> Any:
     return numpy.frombuffer(slots, numpy.int32)
-
-
-def _list_sums(sums: Any, slots: Sequence[int]) -> list[float]:
-    if isinstance(sums, dict):
-        return [sums.get(slot, 0.0) for slot in slots]
-    return list(sums[slots].tolist()) if slots else []

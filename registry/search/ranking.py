@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import compress
 from math import log
 
-from registry.search.documents import FoundTool, WeightedField
-from registry.search.postings import Postings, WeighedTerm
+from registry.search.documents import LETTERS, FoundTool, WeightedField
+from registry.search.postings import Postings, Stems, WeighedTerm
 from registry.search.thesaurus import find_related
-from registry.search.words import SearchQuery, SearchTerm, find_intent, stem_word
+from registry.search.words import (
+    MOST_REMEMBERED,
+    SearchQuery,
+    SearchTerm,
+    find_intent,
+    stem_word,
+)
+from sandbox.bundle.apispec import Access
 
 NAME = WeightedField(4.0, 0.4, 3)
 DESCRIPTION = WeightedField(2.0, 0.75, 20)
@@ -61,12 +69,12 @@ class TermStatistics:
     def weigh_term(self, term: SearchTerm) -> float:
         """The weight of a word by its rarity (as idf); a verb counts as often as its intent."""
         unseen = UNSEEN_TOOLS * self.background.get(stem_word(term.word), 0.0)
-        having = max(self.having[word] for word in term.spellings) + unseen
+        having = max([self.having[word] for word in term.spellings]) + unseen
         told = log(1 + (self.size + UNSEEN_TOOLS - having + 0.5) / (having + 0.5))
         return told * (WEAK if term.is_weak else 1.0)
 
     def has_term(self, term: SearchTerm) -> bool:
-        return any(self.having[word] for word in term.spellings)
+        return any(map(self.having.get, term.spellings))
 
     def select_rarest(self, terms: Iterable[SearchTerm], most: int) -> tuple[SearchTerm, ...]:
         """The `most` rarest of the terms; those that no tool has come last."""
@@ -93,12 +101,12 @@ def weigh_terms(
     mean nearly the same too, if `related`.
     """
     return tuple(
-        WeighedTerm(registry.weigh_term(term), tuple(_list_stems(term, related)))
-        for term in query.terms
+        WeighedTerm(registry.weigh_term(term), _list_stems(term, related)) for term in query.terms
     )
 
 
-def _list_stems(term: SearchTerm, related: bool) -> Iterable[tuple[str, float]]:
+@lru_cache(MOST_REMEMBERED)
+def _list_stems(term: SearchTerm, related: bool) -> Stems:
     credits: dict[str, float] = {}
     own = (term.word, *term.english)
     for word in term.spellings:
@@ -108,7 +116,13 @@ def _list_stems(term: SearchTerm, related: bool) -> Iterable[tuple[str, float]]:
         for word in own:
             for stem, credit in find_related(stem_word(word)):
                 credits.setdefault(stem, credit)
-    return credits.items()
+    return _share_stems(tuple(credits.items()))
+
+
+@lru_cache(MOST_REMEMBERED)
+def _share_stems(stems: Stems) -> Stems:
+    """The same for all words that have these stems."""
+    return stems
 
 
 class Scorer:
@@ -120,64 +134,77 @@ class Scorer:
         terms: Sequence[WeighedTerm],
         known: Sequence[bool],
     ) -> None:
-        self._task = task
+        self._forms = task.forms
         self._weights = [term.weight for term in terms]
         self._known = sum(compress(self._weights, known))
         self._best = sum(self._weights) * (1 + COVERAGE + WHOLE_NAME) * (1 + FORM)
+        self._of_access = {access: _compare_access(task.access, access) for access in LETTERS}
         self._ways: dict[str, list[tuple[int, float]]] = defaultdict(list)
-        self._known_ways: dict[str, Sequence[tuple[int, float]]] = {}
-        self._strays: dict[str, float] = {}
-        self._names: dict[str, tuple[float, float]] = {}
+        self._of_name: dict[str, tuple[float, float]] = {}
         for number, term in enumerate(terms):
             for stem, credit in term.stems:
                 self._ways[stem].append((number, credit))
 
-    def score_tool(self, tool: FoundTool, evidence: float, covered: float) -> float:
-        """The tool's score relative to the best possible one, 1 at most; its sums are those of
+    def score_tools(
+        self, tools: Sequence[FoundTool], evidence: Sequence[float], covered: Sequence[float]
+    ) -> list[float]:
+        """The tools' scores relative to the best possible one, 1 at most; their sums are those of
         the task's words.
 
         Negative where the penalty for other words in its name is larger than the rest.
         """
-        if not self._known:
-            return 0.0
-        if tool.words not in self._names:
-            name = tool.words.split()
-            self._names[tool.words] = self._score_name(name), self._score_form(name)
-        bonus, form = self._names[tool.words]
-        evidence += COVERAGE * covered * covered / self._known + bonus
-        return float(evidence * form * self._score_access(tool) / self._best)
+        known, best, of_name, of_access = self._known, self._best, self._of_name, self._of_access
+        if not known:
+            return [0.0] * len(tools)
+        scores = []
+        for tool, own, cover in zip(tools, evidence, covered, strict=True):
+            bonus, form = of_name.get(tool.words) or self._read_name(tool.words)
+            own += COVERAGE * cover * cover / known + bonus
+            scores.append(own * form * of_access[tool.access] / best)
+        return scores
 
-    def _score_name(self, name: Sequence[str]) -> float:
+    def _read_name(self, words: str) -> tuple[float, float]:
+        name, stems = _split_name(words)
+        found = self._of_name[words] = self._score_name(stems), self._score_form(name)
+        return found
+
+    def _score_name(self, stems: Sequence[tuple[str, str]]) -> float:
         """The bonus of a name whose words all answer the task, or else the penalty of
         the others.
         """
-        for word in name:
-            if word not in self._strays:
-                self._read_word(word)
-        strays = sum([self._strays[word] for word in name])
+        strays, answered = 0.0, []
+        for stem, intent in stems:
+            ways = self._ways.get(stem) or self._ways.get(intent)
+            if ways:
+                strays += 1 - max([credit for _, credit in ways])
+                answered += ways
+            else:
+                strays += 1
         if strays >= 1:
             return -STRAY * strays
         known: dict[int, float] = {}
-        for word in name:
-            for number, credit in self._known_ways[word]:
-                if credit > known.get(number, 0.0):
-                    known[number] = credit
+        for number, credit in answered:
+            if credit > known.get(number, 0.0):
+                known[number] = credit
         return WHOLE_NAME * sum(self._weights[number] * credit for number, credit in known.items())
 
-    def _read_word(self, word: str) -> None:
-        """Note which of the task's words a word of a name answers, and how much of it is stray."""
-        ways = self._ways.get(stem_word(word)) or self._ways.get(
-            stem_word(find_intent(word) or ""), []
-        )
-        self._known_ways[word] = ways
-        self._strays[word] = 1 - max((credit for _, credit in ways), default=0.0)
-
     def _score_form(self, name: Sequence[str]) -> float:
-        if self._task.forms.isdisjoint(name):
+        if self._forms.isdisjoint(name):
             return 1.0
-        return 1 + FORM * sum(word in self._task.forms for word in name) / len(name)
+        return 1 + FORM * sum(word in self._forms for word in name) / len(name)
 
-    def _score_access(self, tool: FoundTool) -> float:
-        if self._task.access is None or self._task.access == tool.access:
-            return 1.0
-        return WRITES_UNASKED if tool.access == "write" else READS_ONLY
+
+@lru_cache(MOST_REMEMBERED)
+def _split_name(words: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """The words of a name, and for each its stem and that of all verbs of its intent, "" where it
+    is no verb.
+    """
+    name = tuple(words.split())
+    return name, tuple((stem_word(word), stem_word(find_intent(word) or "")) for word in name)
+
+
+def _compare_access(asked: Access | None, access: Access) -> float:
+    """The factor on the score of a tool with this access."""
+    if asked is None or asked == access:
+        return 1.0
+    return WRITES_UNASKED if access == "write" else READS_ONLY

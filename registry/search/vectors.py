@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -23,6 +25,7 @@ from registry.database import tables
 from registry.database.engine import Database
 from registry.database.rows import fetch_rows
 from registry.models import RegisteredTool
+from registry.search.documents import KEYS
 from registry.search.encoder import DIMENSIONS, SentenceEncoder
 from registry.search.words import split_words
 
@@ -59,7 +62,7 @@ class VectorIndex:
         self._database = database
         self._lock = threading.Lock()
         self._seen = (-1, -1)
-        self._ids: Any = None
+        self._ids = array(KEYS)
         self._matrix: Any = None
         self._documents = 0
 
@@ -113,9 +116,9 @@ class VectorIndex:
         best = numpy.argpartition(-nearness, count - 1)[:count]
         best = best[numpy.argsort(-nearness[best], kind="stable")]
         return Likeness(
-            _Cosines(numpy, ids, cosines),
-            _Cosines(numpy, ids, nearness),
-            tuple(int(ids[each]) for each in best),
+            _Cosines(ids, cosines),
+            _Cosines(ids, nearness),
+            tuple(ids[each] for each in best),
             float(cosines.mean()),
             float(nearness.mean()),
             max(float(cosines.std()), 1e-6),
@@ -128,7 +131,7 @@ class VectorIndex:
                 return
             rows = connection.execute(_VECTORS).all()
             self._documents = connection.execute(_COUNT).scalar_one()
-        self._ids = numpy.fromiter((row[0] for row in rows), numpy.int64, len(rows))
+        self._ids = array(KEYS, (row[0] for row in rows))
         whole = b"".join(row[1] for row in rows)
         self._matrix = numpy.frombuffer(whole, numpy.float32).reshape(len(rows), DIMENSIONS)
         self._seen = seen
@@ -137,17 +140,17 @@ class VectorIndex:
 class _Cosines(Mapping[int, float]):
     """Cosines by document id; ids are in rising order."""
 
-    def __init__(self, numpy: Any, ids: Any, cosines: Any) -> None:
-        self._numpy, self._ids, self._cosines = numpy, ids, cosines
+    def __init__(self, ids: Sequence[int], cosines: Any) -> None:
+        self._ids, self._cosines = ids, cosines
 
     def __getitem__(self, key: int) -> float:
-        place = int(self._numpy.searchsorted(self._ids, key))
+        place = bisect_left(self._ids, key)
         if place == len(self._ids) or self._ids[place] != key:
             raise KeyError(key)
         return float(self._cosines[place])
 
-    def __iter__(self) -> Any:
-        return map(int, self._ids)
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._ids)
 
     def __len__(self) -> int:
         return len(self._ids)

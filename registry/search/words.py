@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any
@@ -85,11 +85,13 @@ class SearchQuery:
 
     `terms` have different stems. `forms` are the words as names use them: `zones` for "every
     zone". `access` is that of its first verb or of a question, None where there is neither.
+    `words` are all of them, in their order.
     """
 
     terms: tuple[SearchTerm, ...]
     forms: frozenset[str]
     access: Access | None
+    words: Sequence[str]
 
 
 def parse_query(text: str) -> SearchQuery:
@@ -100,10 +102,17 @@ def parse_query(text: str) -> SearchQuery:
     for word in (*said, *(piece for piece in reading.meanings if piece not in said)):
         if word not in STOP_WORDS and word not in reading.silent:
             many = word in EACH and LIST not in said
-            told = reading.meanings.get(word, ())
-            intent = next(filter(None, map(find_intent, (word, *told))), None)
-            terms.setdefault(stem_word(word), SearchTerm(word, intent, many, told))
-    return SearchQuery(tuple(terms.values()), frozenset(_inflect_words(said)), _detect_access(said))
+            term = _build_term(word, many, reading.meanings.get(word, ()))
+            terms.setdefault(stem_word(word), term)
+    forms = frozenset(_inflect_words(said))
+    return SearchQuery(tuple(terms.values()), forms, _detect_access(said), said)
+
+
+@lru_cache(MOST_REMEMBERED)
+def _build_term(word: str, many: bool, english: tuple[str, ...]) -> SearchTerm:
+    # Kept with what was found out of it: tasks have most of their words in common.
+    intent = next(filter(None, map(find_intent, (word, *english))), None)
+    return SearchTerm(word, intent, many, english)
 
 
 def read_foreign(text: str) -> TaskTranslation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,15 @@ from registry.search.documents import (
     pack_documents,
     pack_stems,
 )
-from registry.search.postings import BULK, KEPT_SHARE, LEAST_KEPT, MOST_ENDS, Postings, WeighedTerm
+from registry.search.postings import (
+    BULK,
+    KEPT_SHARE,
+    LEAST_KEPT,
+    MOST_ADDED,
+    MOST_ENDS,
+    Postings,
+    WeighedTerm,
+)
 from registry.store import Store
 from tests.registry.samples import entry, tool
 
@@ -85,6 +94,38 @@ def test_what_was_asked_before_is_found_as_by_who_asks_first(
             for each in (asked, fresh)
         ]
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("wanted", [[3, 7, 299], range(300)], ids=["few", "all"])
+def test_a_search_without_numpy_covers_the_same(wanted: Sequence[int]) -> None:
+    covered = []
+    for quick in (True, False):
+        postings = Postings(quick)
+        texts = (["zone", "berth"] if id % 7 == 0 else ["zone"] for id in range(300))
+        postings.extend(pack_documents(document(id, words) for id, words in enumerate(texts)))
+        covered.append(
+            [round(each, 4) for each in postings.add_up(TERMS, 0.8).list_covered(wanted)]
+        )
+    assert covered[0] == covered[1]
+    assert {*covered[0]} == {2.0, 3.0}
+
+
+def test_of_a_very_common_word_only_tools_that_rarer_words_found_count_without_numpy() -> None:
+    terms = (WeighedTerm(1.0, (("zone", 1.0),)), WeighedTerm(2.0, (("berth", 1.0),)))
+    documents = [
+        document(id, ["zone", "berth"] if id % 1_000 == 0 else ["zone"])
+        for id in range(MOST_ADDED + 1)
+    ]
+    found = []
+    for quick in (True, False):
+        postings = Postings(quick)
+        postings.extend(pack_documents(documents))
+        sums = postings.add_up(terms, 0.8)
+        slots = sorted(postings.select_best(sums, 31))
+        found.append((slots, [round(each, 4) for each in sums.list_evidence(slots)]))
+    assert found[0] == found[1]
+    assert found[1][0] == list(range(0, MOST_ADDED + 1, 1_000))
+    assert sums.list_evidence([1]) == [0.0]
 
 
 def search_all(postings: Postings) -> list[tuple[FoundTool, float]]:
