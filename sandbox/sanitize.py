@@ -57,7 +57,7 @@ _FEW_ESCAPES = 32
 _LONG = 4096
 _LARGE = 256 * 1024
 _SCALARS = (int, float, type(None))
-"""Of which each `isinstance` of an abstract class takes as long as all else of a look."""
+"""Told apart first: to find out that they are no `Mapping` takes longest."""
 _UNSEEN_CLASS = (
     r"[^\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\n\t]"
     r"|[\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180d}\x{180f}\x{2800}\x{3164}\x{ffa0}"
@@ -112,10 +112,12 @@ def is_large(value: Any) -> bool:
     for item in found:
         if isinstance(item, str):
             room -= len(item)
+        elif isinstance(item, _SCALARS):
+            continue
         elif isinstance(item, list | tuple):
             room -= 10 * len(item)
             found += item if room > 0 else ()
-        elif isinstance(item, dict) or not isinstance(item, _SCALARS) and isinstance(item, Mapping):
+        elif isinstance(item, Mapping):
             room -= 20 * len(item)
             found += item.values() if room > 0 else ()
         if room <= 0:
