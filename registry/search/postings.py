@@ -310,16 +310,15 @@ _EMPTY = _PostingList(array("i"), array(WORTHS))
 
 
 class _StemTable:
-    """The postings of one kind of texts. Those of many documents at once stay in the order of the
-    documents, beside an order of the last two bytes of their keys: most stems are never asked for,
-    and a stem's own arrays are picked when it is.
+    """The postings of one kind of texts. Those of many documents at once are ordered by the last two
+    bytes of their keys alone: most stems are never asked for, and a stem's own arrays are picked
+    when it is.
     """
 
     def __init__(self, numpy: Any) -> None:
         self._numpy = numpy
         self._dtype: Any = None if numpy is None else numpy.dtype(_DTYPE)
         self._loaded: Any = None
-        self._order: Any = None
         self._bounds = array(KEYS)
         self._added: dict[int, _PostingList] = {}
         self._lists: dict[int, _PostingList] = {}
@@ -368,9 +367,9 @@ class _StemTable:
         found["slot"] = numpy.repeat(documents, counts)
         # Numbers of two bytes are sorted by counting them, in a third of the time of whole keys.
         ends = found["key"].astype(numpy.uint16)
-        self._order = numpy.argsort(ends, kind="stable")
+        order = numpy.argsort(ends, kind="stable")
         # As complex numbers, which are as long, they are moved four times as fast.
-        self._loaded = found.view(numpy.complex128)
+        self._loaded = found.view(numpy.complex128).take(order).view(self._dtype)
         counted = sum(
             numpy.bincount(ends[at : at + AT_ONCE], minlength=MOST_ENDS + 1)
             for at in range(0, len(ends), AT_ONCE)
@@ -407,7 +406,7 @@ class _StemTable:
         begin, end = self._bounds[end : end + 2] or (0, 0)
         if begin == end:
             return None
-        near = self._loaded.take(self._order[begin:end]).view(self._dtype)
+        near = self._loaded[begin:end]
         is_own = near["key"] == key
         number = self._numpy.count_nonzero(is_own)
         if not number:
