@@ -310,9 +310,9 @@ _EMPTY = _PostingList(array("i"), array(WORTHS))
 
 
 class _StemTable:
-    """The postings of one kind of texts. Those of many documents at once are ordered by the last two
-    bytes of their keys alone: most stems are never asked for, and a stem's own arrays are picked
-    when it is.
+    """The postings of one kind of texts. Those of many documents at once are ordered by the last
+    two bytes of their keys alone: most stems are never asked for, and a stem's own arrays are
+    picked when it is.
     """
 
     def __init__(self, numpy: Any) -> None:
