@@ -15,7 +15,6 @@ from forge.compiler.selection import (
     select_operations,
 )
 from forge.errors import NameInvalid, NoOperationChosen
-from forge.garbage import postpone_collection
 from forge.readers.document import Document, DocumentProblem, escape_token
 from forge.readers.graphql.reader import is_graphql, read_graphql
 from forge.readers.openapi.reader import read_openapi
@@ -33,7 +32,6 @@ class Compilation:
     problems: tuple[DocumentProblem, ...]
 
 
-@postpone_collection()
 def compile_document(
     document: Document,
     *,

@@ -17,7 +17,6 @@ from typing import Any
 import yaml
 
 from forge.errors import DocumentEmpty, DocumentTooLarge, DocumentUnreadable
-from forge.garbage import postpone_collection
 from forge.readers.recorded import curl
 from forge.readers.yaml12 import BoundExceeded, parse_yaml
 
@@ -149,7 +148,6 @@ def read_file(path: Path, name: str) -> bytes:
     return content
 
 
-@postpone_collection()
 def parse_value(content: bytes, name: str) -> tuple[Any, tuple[DocumentProblem, ...]]:
     """Parse JSON or YAML, told apart by content, to plain values and the problems found; a text
     with curl commands becomes `{"curl": text}`.
