@@ -132,9 +132,7 @@ class BoundedJson:
 
 
 def bound_json(value: Any, limit: int) -> BoundedJson:
-    """A value as a column holds it; the same object where it is one."""
-    if isinstance(value, BoundedJson):
-        return value
+    """A value as a column holds it."""
     return BoundedJson(to_bounded_json(value, limit), type(value).__name__)
 
 
@@ -176,11 +174,14 @@ class RowConverter:
         return 0.0
 
     def convert_json(self, column: str, value: Any, limit: int) -> str:
-        """The JSON text of a value, or of a marker (`to_bounded_json`)."""
-        bounded = bound_json(value, limit)
-        if bounded.text.startswith('{"unstorable":'):
-            self.unstorable[column] = bounded.type_name
-        return bounded.text
+        """The JSON text of a value, or of a marker (`to_bounded_json`); of one that is bounded
+        already, as it is.
+        """
+        is_bounded = isinstance(value, BoundedJson)
+        text = value.text if is_bounded else to_bounded_json(value, limit)
+        if text.startswith('{"unstorable":'):
+            self.unstorable[column] = value.type_name if is_bounded else type(value).__name__
+        return text
 
     def write_notes(self) -> str:
         """What could not be stored, as JSON; "" where all could."""
