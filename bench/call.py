@@ -45,15 +45,17 @@ from sandbox.engines.docker.image import find_base_image
 from sandbox.session.interface import Session
 from sandbox.wire.policy import Policy
 
-SERVER = """from toolwright import tool
-
-
-@tool
-def echo(text, times=1, rows=0):
+ECHO = """\
     row = {"price": 1.5, "tags": ["a", "b"], "note": text[:40]}
     listed = [{"id": number, "name": f"row {number}", **row} for number in range(rows)]
     return {"text": text * times, **({"rows": listed} if rows else {})}
 """
+SERVER = f"""from toolwright import tool
+
+
+@tool
+def echo(text, times=1, rows=0):
+{ECHO}"""
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 TAKES = {"type": "object", "properties": {"text": TEXT, "times": NUMBER, "rows": NUMBER}}
 ROW = {"id": NUMBER, "name": TEXT, "price": {"type": "number"}, "note": TEXT}
@@ -74,17 +76,14 @@ RECORDER = "registry.calls.record_process"
 WARM_CALLS = 300
 LOOK_SECONDS, IDLE_LOOKS, IDLE_SHARE = 1.0, 5, 0.03
 """A process is at rest once it took no more than this share of a CPU in so many looks at it."""
-FASTMCP_ECHO = """from fastmcp import FastMCP
+FASTMCP_ECHO = f"""from fastmcp import FastMCP
 
 server = FastMCP("echo")
 
 
 @server.tool
 def echo(text: str, times: int = 1, rows: int = 0) -> dict:
-    row = {"price": 1.5, "tags": ["a", "b"], "note": text[:40]}
-    listed = [{"id": number, "name": f"row {number}", **row} for number in range(rows)]
-    return {"text": text * times, **({"rows": listed} if rows else {})}
-
+{ECHO}
 
 server.run(show_banner=False)
 """
@@ -103,6 +102,11 @@ class Load:
     calls: int
     concurrent: tuple[int, ...]
     arguments: dict[str, Any]
+
+    @property
+    def warm_calls(self) -> int:
+        """How many calls come before it."""
+        return min(WARM_CALLS, self.calls)
 
 
 @dataclass(frozen=True)
@@ -211,7 +215,7 @@ def figures(
 
 
 def measure_peer(name: str, peer: Peer, call: dict[str, Any], load: Load) -> list[Figures]:
-    peer.measure(call, min(WARM_CALLS, load.calls), 1)
+    peer.measure(call, load.warm_calls, 1)
     peer.wait_idle()
     found = []
     for concurrent in load.concurrent:
@@ -242,7 +246,7 @@ async def measure_direct(load: Load) -> list[Figures]:
     async with DockerRunner(client, image.reference, ContainerLabels("bench", "bench")) as runner:
         broker = Broker(Policy(()), Cassette(()))
         async with runner.open(BUNDLE, broker) as session:
-            await measure_session(session, load, min(WARM_CALLS, load.calls), 1)
+            await measure_session(session, load, load.warm_calls, 1)
             found = []
             for concurrent in load.concurrent:
                 before = time.process_time()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
@@ -80,7 +81,8 @@ class Projection:
         self._flags: dict[str, bool] = {}
         self._outlines: dict[tuple[str, bool], Schema] = {}
         self._roots: dict[tuple[int, ...], tuple[Schema, ...]] = {}
-        self._reaches: dict[tuple[int, int], tuple[tuple[Schema, ...], _Reach]] = {}
+        self._reaches: dict[int, dict[int, tuple[Any, _Reach]]] = defaultdict(dict)
+        """By limit."""
         self._projected: dict[int, tuple[Any, Schema]] = {}
         self._simple: dict[int, tuple[Any, Schema]] = {}
         self._weigh_root = memoize(lambda root: (_measure_json(root), list_references(root)))
@@ -122,11 +124,8 @@ class Projection:
         return SchemaSelection(cut, defs, limit, whole=False)
 
     def _find_reach(self, roots: tuple[Schema, ...], limit: int) -> _Reach:
-        key = (id(roots), limit)
-        found = self._reaches.get(key)
-        if found is None:
-            found = self._reaches[key] = roots, self._collect_nearest(roots, limit)
-        return found[1]
+        known = self._reaches[limit]
+        return make_once(known, roots, lambda roots: self._collect_nearest(roots, limit))
 
     def _collect_nearest(self, roots: tuple[Schema, ...], limit: int) -> _Reach:
         # The brackets of a list, and a comma between each two of its items.

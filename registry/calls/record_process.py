@@ -39,7 +39,7 @@ PER_SECOND = 20
 MB, which a client that calls now and then should not pay.
 """
 LARGE_CALLS = 20
-"""As so many counts one whose result is large: to store it takes as long."""
+"""As so many counts one whose result is large, and so came bounded: to store it takes as long."""
 REST_SECONDS = 60.0
 """It is ended when no call came for so long."""
 START_SECONDS, ANSWER_SECONDS, END_SECONDS = 60.0, 15.0, 5.0

@@ -205,6 +205,7 @@ def _below(key: str | int, found: Problem) -> Problem:
 def _properties(parts: Any, value: Any, owner: Part, budget: Budget, depth: int) -> Problem | None:
     if not isinstance(value, dict):
         return None
+    # As `_each`, whose loop takes two thirds longer where every item comes with its own part.
     plain, found = 0, None
     for name, part in parts.items():
         if name in value:
