@@ -160,8 +160,12 @@ class CallWriter:
             if self._accounts:
                 await self._flush_accounts()
             group, self._waiting = self._waiting, []
-            if any(is_large(call.result) for call in group):
-                group = await asyncio.to_thread(bound_results, group)
+            try:
+                if any(is_large(call.result) for call in group):
+                    group = await asyncio.to_thread(bound_results, group)
+            except Exception as error:
+                # As they are: a row that cannot be stored takes no other with it.
+                log.error("results are handed on whole", reason=repr(error)[:MAX_REASON])
             if await self._hold_group(group):
                 continue
             group, self._held = [*self._held, *group], []

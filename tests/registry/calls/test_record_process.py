@@ -10,7 +10,7 @@ import signal
 import socket
 import struct
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -285,6 +285,33 @@ def test_a_large_result_that_is_no_json_is_told_of_as_a_small_one() -> None:
         row = build_invocation_row(bounded)
         assert row["result"].startswith('{"unstorable":')
         assert row["unstorable"] == '{"result":"dict"}'
+
+
+class Immeasurable(Mapping[str, Any]):
+    """Nothing can be found out of it."""
+
+    def __getitem__(self, key: str) -> Any:
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        raise RuntimeError("no members")
+
+    def __len__(self) -> int:
+        raise RuntimeError("no size")
+
+
+def test_a_result_that_cannot_be_measured_takes_no_other_call_with_it(store: Store) -> None:
+    async def scenario() -> None:
+        writer = CallWriter(store, lambda *_: None)
+        for name, result in (("odd", Immeasurable()), ("next", {"a": 1})):
+            serial = writer.count_call()
+            writer.queue_call(replace(invocation(name), serial=serial, result=result))
+        await writer.wait_written()
+
+    asyncio.run(scenario())
+    assert store.calls.get("next").result == {"a": 1}
+    assert "unstorable" in store.calls.get("odd").result
+    assert store.audit.verify_chains() is None
 
 
 def test_a_process_that_nobody_needs_any_more_ends(tmp_path: Path, store: Store) -> None:
