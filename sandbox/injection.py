@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+
+from sandbox.linear_patterns import Selector, compile_linear_set
 
 # Each has bounded gaps and no nested repeat, so that no text takes more than linear time.
 ROLE = re.compile(
@@ -44,14 +47,14 @@ SECRETS = re.compile(
 _SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
     (
         (
-            (":", "<", "inst]"),
             ("system", "assistant", "developer", "<|", "[inst", "[/inst"),
+            (":", "<", "inst]"),
         ),
         ROLE,
     ),
     ((("ignore", "disregard", "forget"),), IGNORING),
     ((("before", "prior"),), BEFORE_CALLS),
-    ((("and", "then"), ("env", "credential", "secret", "password", "key", "token")), SECRETS),
+    ((("env", "credential", "secret", "password", "key", "token"), ("and", "then")), SECRETS),
     (
         (("ignore", "disregard", "forget", "override"),),
         re.compile(
@@ -62,8 +65,7 @@ _SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
     ),
     (
         (
-            # Not "without": a dotless i is an i for a pattern that ignores case, not for folding.
-            ("do not", "don't", "must not", "never", "thout"),
+            ("do not", "don't", "must not", "never", "without"),
             ("tell", "inform", "mention", "reveal", "notif", "show", "ask"),
             ("user", "human", "person", "operator"),
         ),
@@ -99,15 +101,9 @@ _SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
         ),
     ),
 )
-"""Groups of words and a pattern, which is only searched in a text that has a word of each group: a
-substring test is cheap, and most texts have none of the words of a first group.
+"""Groups of words, the rarest first, and a pattern, which is only searched in a text that has a
+word of each group: most texts have none of the words of a first group.
 """
-_OF_WORDS = {
-    word: tuple(at for at, (groups, _) in enumerate(_SIGNS) if word in groups[0])
-    for words, *_ in dict(_SIGNS)
-    for word in words
-}
-"""The numbers of the signs whose first group has a word."""
 MAX_READ = 20_000
 
 
@@ -115,13 +111,28 @@ def find_instruction(text: str) -> str:
     """The first phrase, at most 120 characters, that instructs a model; "" if there is none. A
     heuristic over the first `MAX_READ` characters: other wordings are not found.
     """
-    # As a pattern that ignores case takes them: a long s is an s.
-    folded = text[:MAX_READ].casefold()
-    there = [word for word in _OF_WORDS if word in folded]
-    for at in sorted({at for word in there for at in _OF_WORDS[word]}) if there else ():
-        groups, sign = _SIGNS[at]
+    folded = _fold_case(text[:MAX_READ])
+    near = _compile_rare_words().Match(folded.encode(errors="replace"))
+    if not near:
+        return ""
+    for groups, sign in map(_SIGNS.__getitem__, sorted(near)):
         if all(any(map(folded.__contains__, words)) for words in groups[1:]):
             found = sign.search(text, 0, MAX_READ)
             if found:
                 return found[0][:120]
     return ""
+
+
+@cache
+def _compile_rare_words() -> Selector:
+    """The words of the first group of each sign."""
+    return compile_linear_set("|".join(map(re.escape, groups[0])) for groups, _ in _SIGNS)
+
+
+def _fold_case(text: str) -> str:
+    """The text as a pattern takes it that ignores case: a long s is an s, and a dotless i and a
+    dotted I are an i (https://docs.python.org/3/library/re.html#re.IGNORECASE).
+    """
+    if text.isascii():
+        return text.lower()
+    return text.casefold().replace("i\u0307", "i").replace("\u0131", "i")

@@ -16,9 +16,9 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
-import re2  # type: ignore[import-untyped]
+from sandbox.linear_patterns import compile_linear
 
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
@@ -64,12 +64,6 @@ _UNSEEN_CLASS = (
     r"\x{fe00}-\x{fe0f}\x{e0100}-\x{e01ef}]"
 )
 """What `_is_visible` denies, for RE2, whose tables may know more assigned characters."""
-
-
-class Searcher(Protocol):
-    """A compiled pattern of RE2."""
-
-    def search(self, content: bytes) -> object | None: ...
 
 
 def clean_text(text: str) -> str:
@@ -132,7 +126,7 @@ def is_plain(text: str) -> bool:
     if len(text) < _LONG:
         return all(letter in _VISIBLE_CONTROLS or _is_visible(letter) for letter in set(text))
     try:
-        return _compile_re2(_UNSEEN_CLASS).search(text.encode()) is None
+        return compile_linear(_UNSEEN_CLASS).search(text.encode()) is None
     except UnicodeEncodeError:
         return False
 
@@ -152,7 +146,7 @@ def is_plain_json(written: bytes) -> bool:
     """Whether no string of a JSON text holds what cleaning would change. Of some that do not, it
     says that they may.
     """
-    return _compile_re2(_HIDING).search(written) is None
+    return compile_linear(_HIDING).search(written) is None
 
 
 def is_clean_json(written: bytes) -> bool:
@@ -174,7 +168,7 @@ def is_clean_json(written: bytes) -> bool:
         if written[at + 1] in b"bfru":
             return False
         at = written.find(b"\\", at + 2)
-    return _compile_re2(_ASCII_MARKS).search(written) is None
+    return compile_linear(_ASCII_MARKS).search(written) is None
 
 
 def find_readings(content: bytes) -> tuple[bytes, ...]:
@@ -183,7 +177,7 @@ def find_readings(content: bytes) -> tuple[bytes, ...]:
 
     Stricter than cleaning: nothing that may be between the letters of a word is kept.
     """
-    if _compile_re2(_HIDING).search(content) is None:
+    if compile_linear(_HIDING).search(content) is None:
         return ()
     try:
         text = content.decode("utf-8", "surrogatepass")
@@ -322,11 +316,3 @@ _ESCAPED = re.compile(_ESCAPED_PATTERN, re.IGNORECASE | re.ASCII)
 _ESCAPED_ESCAPE = re.compile(r"\\+(?:u001b|x1b|033|e)|&#0*27;|&#x0*1b;|%1b", re.IGNORECASE)
 _HIDING = f"{_UNSEEN_CLASS}|(?i:{_ESCAPED_PATTERN})"
 _MAX_ESCAPE = 32
-
-
-@cache
-def _compile_re2(pattern: str) -> Searcher:
-    options = re2.Options()
-    options.max_mem, options.log_errors = 64 << 20, False
-    compiled: Searcher = re2.compile(pattern, options)
-    return compiled
