@@ -289,7 +289,7 @@ def test_the_engine_shows_every_wall(inside: Inside) -> None:
     assert host["Memory"] > 0
     assert host["MemorySwap"] in (0, host["Memory"])
     assert 0 < host["PidsLimit"] <= 256
-    assert host["NanoCpus"] > 0 or host["CpuQuota"] > 0
+    assert 0 < host["CpuQuota"] <= host["CpuPeriod"]
     assert inside.seen["Config"]["User"].startswith("65534")
     assert all("noexec" in how and "size=" in how for how in host["Tmpfs"].values())
 

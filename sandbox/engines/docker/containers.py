@@ -33,6 +33,11 @@ REMOVAL_SECONDS = 10
 MAX_EARLY = 64 * 1024
 SHARE = 0.5
 """Of the event loop's time, what the output of one container may take in the long run."""
+CPU_PERIOD = 1_000_000
+"""Microseconds in which a container may use its share of a CPU, the most there are
+(https://docs.kernel.org/scheduler/sched-bwc.html). Of a shorter one little is left when an answer
+is built, which then waits for the next.
+"""
 SCRATCH = "/tmp"  # nosec B108 # a container's own, alone in it
 NOBODY = "65534:65534"
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
@@ -132,7 +137,8 @@ def _build_host_config(
         pids_limit=limits.pids,
         mem_limit=memory,
         memswap_limit=memory,
-        nano_cpus=int(limits.cpus * 1e9),
+        cpu_period=CPU_PERIOD,
+        cpu_quota=int(limits.cpus * CPU_PERIOD),
         ulimits=[
             docker.types.Ulimit(name="nofile", soft=limits.files, hard=limits.files),
             docker.types.Ulimit(name="core", soft=0, hard=0),
