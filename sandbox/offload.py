@@ -21,26 +21,35 @@ INLINE_SECONDS = 0.002
 INLINE_VALUES = 500
 """Holding as many values against a schema takes some ten milliseconds, where they break it."""
 
+_LETTERS = INLINE_BYTES // INLINE_VALUES
+"""Characters of a text that count as a value."""
+_SCALARS = (int, float, type(None))
+"""Told apart early: to find out that they are no `Mapping` takes longest."""
+
 T = TypeVar("T")
 
 
 def has_many_values(value: Any) -> bool:
-    """Whether a JSON value has so many parts, or such long texts, that checking it takes long;
-    looks at no more of it.
+    """Whether a JSON value has so many parts, or such long texts, that work on it takes long; looks
+    at no more of it.
+
+    Level by level: a result's text is found before the many values that it says as well.
     """
-    left, room = [value], INLINE_VALUES
-    while left and room > 0:
-        item = left.pop()
-        room -= 1
+    found, room = [value], INLINE_VALUES
+    for item in found:
         if isinstance(item, str):
-            room -= len(item) // 1024
-        elif isinstance(item, Mapping):
-            room -= len(item)
-            left += item.values() if room > 0 else ()
+            room -= len(item) // _LETTERS
+        elif isinstance(item, _SCALARS):
+            continue
         elif isinstance(item, list | tuple):
             room -= len(item)
-            left += item if room > 0 else ()
-    return room <= 0
+            found += item if room > 0 else ()
+        elif isinstance(item, Mapping):
+            room -= len(item)
+            found += item.values() if room > 0 else ()
+        if room <= 0:
+            return True
+    return False
 
 
 async def run_sized(size: int, work: Callable[[], T]) -> T:

@@ -55,9 +55,6 @@ _ESCAPED_MARK = re.compile(_ASCII_MARKS.encode())
 _FEW_ESCAPES = 32
 """Escapes of a JSON text that are looked at one by one before a pattern does it."""
 _LONG = 4096
-_LARGE = 256 * 1024
-_SCALARS = (int, float, type(None))
-"""Told apart first: to find out that they are no `Mapping` takes longest."""
 _UNSEEN_CLASS = (
     r"[^\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\n\t]"
     r"|[\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180d}\x{180f}\x{2800}\x{3164}\x{ffa0}"
@@ -95,28 +92,6 @@ def clean_json(value: Any) -> Any:
         made = [clean_json(item) for item in value]
         return value if all(map(operator.is_, made, value)) else made
     return value
-
-
-def is_large(value: Any) -> bool:
-    """Whether a JSON value takes more than 256 kB or so; looks at no more of it.
-
-    Level by level: a result's text is found before the many values that it says as well.
-    """
-    found, room = [value], _LARGE
-    for item in found:
-        if isinstance(item, str):
-            room -= len(item)
-        elif isinstance(item, _SCALARS):
-            continue
-        elif isinstance(item, list | tuple):
-            room -= 10 * len(item)
-            found += item if room > 0 else ()
-        elif isinstance(item, Mapping):
-            room -= 20 * len(item)
-            found += item.values() if room > 0 else ()
-        if room <= 0:
-            return True
-    return False
 
 
 def is_plain(text: str) -> bool:

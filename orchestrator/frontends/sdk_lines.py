@@ -26,8 +26,7 @@ from mcp_types import methods
 from orchestrator.frontends.early import MessageId
 from orchestrator.frontends.pipes import read_line
 from orchestrator.frontends.shortcut import Shortcut
-from sandbox.offload import INLINE_BYTES, run_beside
-from sandbox.sanitize import is_large
+from sandbox.offload import INLINE_BYTES, run_beside, run_counted
 
 MAX_REASON = 300
 
@@ -100,8 +99,8 @@ async def open_messages(
                     silent.discard(said.id)
                     continue
                 dump = partial(said.model_dump_json, by_alias=True, exclude_unset=True)
-                large = is_large(getattr(said, "result", None) or getattr(said, "params", None))
-                writer.write((await run_beside(dump) if large else dump()).encode() + b"\n")
+                told = getattr(said, "result", None) or getattr(said, "params", None)
+                writer.write((await run_counted(told, dump)).encode() + b"\n")
                 try:
                     await writer.drain()
                 except ConnectionError:

@@ -21,8 +21,8 @@ from orchestrator.frontends.greeting import build_tool_list
 from orchestrator.frontends.tool_front import Tell
 from orchestrator.frontends.tools import TOOLS
 from sandbox import exactjson
-from sandbox.offload import INLINE_BYTES, run_beside
-from sandbox.sanitize import clean_json, is_clean_json, is_large
+from sandbox.offload import INLINE_BYTES, has_many_values, run_beside
+from sandbox.sanitize import clean_json, is_clean_json
 
 CALL, LIST, PING = "tools/call", "tools/list", "ping"
 NAMES = frozenset(tool["name"] for tool in TOOLS)
@@ -170,7 +170,7 @@ class Shortcut:
         if not _is_plain_result(result):
             result = (await _load_sdk()).convert_result(result, version)
         write = partial(_write_result, request.id, result)
-        return await run_beside(write) if is_large(result) else write()
+        return await run_beside(write) if has_many_values(result) else write()
 
     async def _tell(
         self, token: MessageId | None, done: float, total: float | None, message: str

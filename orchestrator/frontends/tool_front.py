@@ -31,7 +31,8 @@ from registry.jobs.jobs import awaits_answer, is_parked
 from registry.models import ENDED_JOBS, Job, ToolMatch
 from sandbox.bundle.apispec import Access
 from sandbox.errors import BundleInvalid
-from sandbox.sanitize import clean_json, is_large
+from sandbox.offload import run_counted
+from sandbox.sanitize import clean_json
 from sandbox.schemas.validator import get_checker
 from sandbox.wire.notifications import Hearer, ProgressNotice
 
@@ -110,9 +111,7 @@ class ToolFront:
         for a name that is not one of the seven.
         """
         result = await self.answer_uncleaned(name, arguments, progress)
-        clean: Result = (
-            await asyncio.to_thread(clean_json, result) if is_large(result) else clean_json(result)
-        )
+        clean: Result = await run_counted(result, partial(clean_json, result))
         return clean
 
     async def wait_for_forge(self, begun: Result) -> Result:

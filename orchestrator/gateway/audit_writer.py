@@ -22,7 +22,7 @@ from registry.errors import DatabaseUnusable
 from registry.models import Invocation
 from registry.store import Store
 from registry.trust import Standing
-from sandbox.sanitize import is_large
+from sandbox.offload import has_many_values
 
 GROUP_SECONDS = 0.02
 HOLD_SECONDS = 0.5
@@ -161,7 +161,7 @@ class CallWriter:
                 await self._flush_accounts()
             group, self._waiting = self._waiting, []
             try:
-                if any(is_large(call.result) for call in group):
+                if any(has_many_values(call.result) for call in group):
                     group = await asyncio.to_thread(bound_results, group)
             except Exception as error:
                 # As they are: a row that cannot be stored takes no other with it.

@@ -41,7 +41,7 @@ from registry.servers import standings
 from registry.servers.entries import STATE, change_state
 from registry.servers.standings import SERVER
 from registry.trust import Standing
-from sandbox.sanitize import is_large
+from sandbox.offload import has_many_values
 
 SEARCHED = 5_000
 COUNTED = 20_000
@@ -83,7 +83,9 @@ def bound_results(calls: Iterable[Invocation]) -> list[Invocation]:
     hash and a head, which are handed on in no time and take no room until they are stored.
     """
     return [
-        replace(call, result=bound_json(call.result, RESULT)) if is_large(call.result) else call
+        replace(call, result=bound_json(call.result, RESULT))
+        if has_many_values(call.result)
+        else call
         for call in calls
     ]
 

@@ -209,13 +209,20 @@ class PipeSession:
             failure = Failure("too_large", str(error))
             return _build_failed_outcome(tool, failure, tuple(tape.exchanges), started)
         exchanges = tuple(tape.exchanges)
-        if answer.size <= SHORT_BYTES or not self._is_long_to_judge(tool, answer):
-            outcome = self._build_outcome(tool, answer, exchanges, started)
+        is_long, fitting = answer.size > INLINE_BYTES, None
+        if SHORT_BYTES < answer.size <= INLINE_BYTES:
+            result = answer.get("result")
+            value = result.get("structuredContent") if isinstance(result, dict) else None
+            if has_many_values(value):
+                is_long = not self._get_checkers(tool)[1].fits_plainly(value)
+                fitting = None if is_long else value
+        work = partial(self._build_outcome, tool, answer, exchanges, started, fitting)
+        if not is_long:
+            outcome = work()
             return await self._add_claims(outcome, arguments) if outcome.failure else outcome
         patience = seconds or self.limits.call_seconds
         try:
             async with asyncio.timeout(patience - (time.perf_counter() - started)):
-                work = partial(self._build_outcome, tool, answer, exchanges, started)
                 outcome = await self._workbench.run(work)
         except TimeoutError as error:
             self.end(SessionStopped(tool))
@@ -461,7 +468,9 @@ class PipeSession:
         answer: Mapping[str, Any],
         exchanges: tuple[Exchange, ...],
         started: float,
+        fitting: Any,
     ) -> Outcome:
+        """`fitting` is structured content that is known to be as the tool says, or None."""
         if self._secrets:
             answer = redact_tool_answer(answer, Redaction(self._secrets))
         answer = self.broker.redact_answer(answer)
@@ -476,7 +485,8 @@ class PipeSession:
         elapsed = (time.perf_counter() - started) * 1000
         if result.get("isError"):
             return Outcome(tool, result, self._read_failure(tool, result), exchanges, elapsed)
-        violation = self._find_breach(tool, result)
+        is_known = fitting is not None and result.get("structuredContent") is fitting
+        violation = None if is_known else self._find_breach(tool, result)
         if violation is None and "_meta" not in result:
             return Outcome(tool, result, None, exchanges, elapsed)
         judged = judge_result(self.bundle.get_tool(tool), result, violation)
@@ -527,16 +537,6 @@ class PipeSession:
             return replace(failure, told_by="compiler", code="")
         declared = failure.kind == "tool" and failure.code in tool.refusals
         return replace(failure, told_by="code", code=failure.code if declared else "")
-
-    def _is_long_to_judge(self, tool: str, answer: Message) -> bool:
-        """Whether an answer is large, or has many values that may not be as its tool's schema
-        says.
-        """
-        if answer.size > INLINE_BYTES:
-            return True
-        result = answer.get("result")
-        value = result.get("structuredContent") if isinstance(result, dict) else None
-        return has_many_values(value) and not self._get_checkers(tool)[1].fits_plainly(value)
 
     def _find_breach(self, tool: str, result: Mapping[str, Any]) -> SchemaViolation | None:
         """How a result breaks the tool's output schema."""

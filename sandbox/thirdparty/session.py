@@ -17,7 +17,8 @@ from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.offer import KINDS, RESOURCE, DefinitionKind, ListedDefinitions
 from sandbox.errors import DefinitionsChanged, SessionBroken
-from sandbox.sanitize import clean_json, clean_text, is_large
+from sandbox.offload import run_counted
+from sandbox.sanitize import clean_json, clean_text
 from sandbox.schemas.validator import SchemaViolation
 from sandbox.session.interface import Limits, Outcome
 from sandbox.session.pipe import (
@@ -148,7 +149,7 @@ class McpSession(PipeSession):
         found = await self._limit_time(self._list_definitions(RESOURCE))
         listed = ListedDefinitions(self.abilities, {"resource": found})
         compare = partial(list_offer_changes, self._select_pins(RESOURCE), listed)
-        self._end_if_changed(await asyncio.to_thread(compare) if is_large(found) else compare())
+        self._end_if_changed(await run_counted(found, compare))
         return found
 
     async def fetch_answer(
@@ -301,7 +302,7 @@ class McpSession(PipeSession):
         pins = {key: pin for kind in kinds for key, pin in self._select_pins(kind).items()}
         listed = ListedDefinitions(self.abilities, found)
         compare = partial(list_offer_changes, pins, listed)
-        offers = await asyncio.to_thread(compare) if is_large(found) else compare()
+        offers = await run_counted(found, compare)
         self._end_if_changed((*differing, *offers))
 
     def _select_pins(self, kind: DefinitionKind) -> dict[str, str]:
@@ -402,13 +403,14 @@ class McpSession(PipeSession):
         answer: Mapping[str, Any],
         exchanges: tuple[Exchange, ...],
         started: float,
+        fitting: Any,
     ) -> Outcome:
         said = {key: value for key, value in answer.items() if key != "id"}
         told = dict(redact_tool_answer(clean_json(said), self._redaction))
         if isinstance(told.get("result"), dict):
             told["result"] = filter_result(told["result"])
         self._tell_blocked(told)
-        return super()._build_outcome(tool, told, exchanges, started)
+        return super()._build_outcome(tool, told, exchanges, started, fitting)
 
     def _tell_blocked(self, answer: dict[str, Any]) -> None:
         """Add to a failure why its connections were refused. Node's own clients say "fetch failed"

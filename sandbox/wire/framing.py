@@ -172,17 +172,16 @@ def _has_brackets(written: bytes, limit: int) -> bool:
 
 def measure_depth(value: Any, limit: int) -> int:
     """Levels of arrays and objects in a JSON value; counting stops past `limit`."""
-    level, layer = 0, [value]
+    level, layer = 0, [value] if type(value) in _CONTAINERS else []
     while layer and level <= limit:
         # By the very type: parsed JSON has no other, and that is a third of the time.
-        inner = [
+        layer = [
             item
             for holder in layer
-            for item in (
-                holder.values() if type(holder) is dict else holder if type(holder) is list else ()
-            )
+            for item in (holder.values() if type(holder) is dict else holder)
+            if type(item) in _CONTAINERS
         ]
-        level, layer = level + 1, [item for item in inner if type(item) in _CONTAINERS]
+        level += 1
     return level
 
 

@@ -171,7 +171,7 @@ def test_a_warm_call_that_computes_is_short(client: Client) -> None:
         assert await client.call("echo.echo", text="x") == {"text": "x"}
         client.trace.end()
 
-    assert_short(counted(client, call), modules=34, functions=111)
+    assert_short(counted(client, call), modules=35, functions=111)
 
 
 def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
@@ -184,7 +184,7 @@ def test_a_warm_call_with_its_record_is_short(client: Client) -> None:
         await client.recorded()
         client.trace.end()
 
-    assert_short(counted(client, call), modules=45, functions=177)
+    assert_short(counted(client, call), modules=46, functions=177)
 
 
 def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
@@ -196,7 +196,7 @@ def test_a_warm_call_of_an_api_is_short(client: Client) -> None:
         assert (await client.call("harbour.search_boats", query="a"))["status"] == 200
         client.trace.end()
 
-    assert_short(counted(client, call), modules=53, functions=190)
+    assert_short(counted(client, call), modules=54, functions=190)
 
 
 def test_an_approved_write_is_short_from_the_stored_decision_to_its_sending(
