@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from sandbox.linear_patterns import Selector, compile_linear_set
@@ -44,17 +45,25 @@ SECRETS = re.compile(
     re.IGNORECASE,
 )
 """An order to hand on a secret of whoever calls."""
-_SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
+SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
     (
-        (
-            ("system", "assistant", "developer", "<|", "[inst", "[/inst"),
-            (":", "<", "inst]"),
-        ),
+        (("system", "assistant", "developer", "<|", "[inst", "[/inst"),),
         ROLE,
     ),
     ((("ignore", "disregard", "forget"),), IGNORING),
-    ((("before", "prior"),), BEFORE_CALLS),
-    ((("env", "credential", "secret", "password", "key", "token"), ("and", "then")), SECRETS),
+    ((("before", "prior"), ("every", "each", "any", "using", "calling", "invoking")), BEFORE_CALLS),
+    (
+        (
+            tuple("read open look take extract dump print cat find get fetch copy collect".split()),
+            ("env", "credential", "secret", "password", "key", "token"),
+            ("and", "then"),
+            tuple(
+                "pass send include put give provide copy forward supply attach insert append "
+                "return".split()
+            ),
+        ),
+        SECRETS,
+    ),
     (
         (("ignore", "disregard", "forget", "override"),),
         re.compile(
@@ -101,8 +110,8 @@ _SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
         ),
     ),
 )
-"""Groups of words, the rarest first, and a pattern, which is only searched in a text that has a
-word of each group: most texts have none of the words of a first group.
+"""Groups of words, in the order in which they stand in what a pattern finds, and the pattern: it is
+searched only where a word of each group follows one of the group before, as in few texts.
 """
 MAX_READ = 20_000
 
@@ -111,28 +120,23 @@ def find_instruction(text: str) -> str:
     """The first phrase, at most 120 characters, that instructs a model; "" if there is none. A
     heuristic over the first `MAX_READ` characters: other wordings are not found.
     """
-    folded = _fold_case(text[:MAX_READ])
-    near = _compile_rare_words().Match(folded.encode(errors="replace"))
-    if not near:
-        return ""
-    for groups, sign in map(_SIGNS.__getitem__, sorted(near)):
-        if all(any(map(folded.__contains__, words)) for words in groups[1:]):
-            found = sign.search(text, 0, MAX_READ)
-            if found:
-                return found[0][:120]
+    near = _compile_words().Match(text[:MAX_READ].encode(errors="replace"))
+    for number in sorted(near or ()):
+        _, sign = SIGNS[number]
+        found = sign.search(text, 0, MAX_READ)
+        if found:
+            return found[0][:120]
     return ""
 
 
 @cache
-def _compile_rare_words() -> Selector:
-    """The words of the first group of each sign."""
-    return compile_linear_set("|".join(map(re.escape, groups[0])) for groups, _ in _SIGNS)
+def _compile_words() -> Selector:
+    """The words of each sign, one look for all of them."""
+    return compile_linear_set("(?is)" + ".*".join(map(_join_words, groups)) for groups, _ in SIGNS)
 
 
-def _fold_case(text: str) -> str:
-    """The text as a pattern takes it that ignores case: a long s is an s, and a dotless i and a
-    dotted I are an i (https://docs.python.org/3/library/re.html#re.IGNORECASE).
+def _join_words(words: Sequence[str]) -> str:
+    """A pattern of one of the words. To Python, where case is ignored, a dotless i and a dotted I
+    are an i as well (https://docs.python.org/3/library/re.html#re.IGNORECASE).
     """
-    if text.isascii():
-        return text.lower()
-    return text.casefold().replace("i\u0307", "i").replace("\u0131", "i")
+    return f"(?:{'|'.join(map(re.escape, words))})".replace("i", "[i\u0130\u0131]")
