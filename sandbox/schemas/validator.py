@@ -28,6 +28,7 @@ from sandbox.schemas.bounded import (
     any_of,
     cut_message,
     drop_known,
+    multiple_of,
     one_of,
     shorten_shown,
     unevaluated_items,
@@ -229,6 +230,7 @@ def _unevaluated_properties(
 _BOUNDED: Mapping[str, Keyword] = {
     "anyOf": any_of,
     "oneOf": one_of,
+    "multipleOf": multiple_of,
     "uniqueItems": unique_items,
     "unevaluatedItems": unevaluated_items,
 }
