@@ -9,7 +9,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Any
 
-from sandbox.injection import find_instruction
+from sandbox.injection import find_instruction, fold_case
 
 # Each alternative stops at the next of its opening signs, so that no text takes quadratic time.
 _TAG = re.compile(r"<(?:/?[A-Za-z][^<>]{0,200}>|!--.*?(?:-->|\Z))", re.DOTALL)
@@ -122,9 +122,8 @@ def redact_instructions(line: str) -> str:
 
     The patterns catch only what is known; clients have to treat descriptions as data all the same.
     """
-    lower = line.lower()
-    suspects = [word for word in _SUSPECTS if word in lower]
-    if not suspects and not find_instruction(line):
+    folded = fold_case(line)
+    if not any(map(folded.__contains__, _SUSPECTS)) and not find_instruction(line):
         return line
     parts = (
         f"{LEFT_OUT} " if _TO_A_MODEL.search(sentence) or find_instruction(sentence) else sentence

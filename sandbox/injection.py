@@ -111,7 +111,7 @@ def find_instruction(text: str) -> str:
     """The first phrase, at most 120 characters, that instructs a model; "" if there is none. A
     heuristic over the first `MAX_READ` characters: other wordings are not found.
     """
-    folded = _fold_case(text[:MAX_READ])
+    folded = fold_case(text[:MAX_READ])
     near = _compile_rare_words().Match(folded.encode(errors="replace"))
     if not near:
         return ""
@@ -129,7 +129,7 @@ def _compile_rare_words() -> Selector:
     return compile_linear_set("|".join(map(re.escape, groups[0])) for groups, _ in _SIGNS)
 
 
-def _fold_case(text: str) -> str:
+def fold_case(text: str) -> str:
     """The text as a pattern takes it that ignores case: a long s is an s, and a dotless i and a
     dotted I are an i (https://docs.python.org/3/library/re.html#re.IGNORECASE).
     """
