@@ -122,15 +122,23 @@ def redact_instructions(line: str) -> str:
 
     The patterns catch only what is known; clients have to treat descriptions as data all the same.
     """
-    lower = line.lower()
-    suspects = [word for word in _SUSPECTS if word in lower]
-    if not suspects and not find_instruction(line):
+    folded = _fold_case(line)
+    if not any(map(folded.__contains__, _SUSPECTS)) and not find_instruction(line):
         return line
     parts = (
         f"{LEFT_OUT} " if _TO_A_MODEL.search(sentence) or find_instruction(sentence) else sentence
         for sentence in _SENTENCES.findall(line)
     )
     return "".join(part for part, _ in itertools.groupby(parts)).strip()
+
+
+def _fold_case(text: str) -> str:
+    """The text as a pattern takes it that ignores case: a long s is an s, and a dotless i and a
+    dotted I are an i (https://docs.python.org/3/library/re.html#re.IGNORECASE).
+    """
+    if text.isascii():
+        return text.lower()
+    return text.casefold().replace("i\u0307", "i").replace("\u0131", "i")
 
 
 def shorten_text(text: str, limit: int) -> str:

@@ -28,8 +28,18 @@ def loads(content: bytes) -> Any:
     if len(content) <= _LONG or _may_hold_digits(content):
         digits = content.translate(_DIGITS)
         if _LONG_INTEGER in digits or _LONG_NEGATIVE in digits:
-            return json.loads(content, parse_constant=_refuse_constant, parse_float=_parse_finite)
+            return _load_exactly(content.decode())
     return orjson.loads(content)
+
+
+def _load_exactly(text: str) -> Any:
+    """Parse by the standard library what orjson takes. Raises ValueError."""
+    value = json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_finite)
+    if "\\u" in text:
+        # To orjson half a surrogate pair is no character. Cleaned away, it would join what
+        # nothing found in two pieces.
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def _may_hold_digits(content: bytes) -> bool:

@@ -60,7 +60,8 @@ def to_bounded_json(value: Any, limit: int) -> str:
     """JSON of a value, or of a marker where it is longer than `limit` characters or not JSON.
 
     The marker is `{"truncated": true, "length", "sha256", "head"}` of the whole JSON text, or
-    `{"unstorable": reason}` for a value that JSON cannot represent.
+    `{"unstorable": reason}` for a value that JSON cannot represent. In the text of a long value a
+    number that is not finite may be `null`.
     """
     try:
         written = orjson.dumps(value)

@@ -236,7 +236,9 @@ class Postings:
         return table.add_up_quickly(terms, weak, len(self._alive), covers)
 
     def select_best(self, sums: Sums, most: int) -> list[int]:
-        """The slots of at most `most` documents with the greatest evidence above 0."""
+        """The slots of at most `most` documents with the greatest evidence above 0, of equals the
+        first ones.
+        """
         if not self._alive or most < 1:
             return []
         if isinstance(sums, SlowSums):
@@ -262,10 +264,10 @@ class Postings:
         top = max((own for _, own in found), default=0.0)
         for share in SHARES:
             least = share * top
-            best = [(own, slot) for slot, own in found if own > least]
+            best = [(own, -slot) for slot, own in found if own > least]
             if len(best) >= most:
                 break
-        return [slot for _, slot in heapq.nlargest(most, best)]
+        return [-slot for _, slot in heapq.nlargest(most, best)]
 
 
 @dataclass(frozen=True, slots=True)

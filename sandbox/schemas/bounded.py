@@ -1,12 +1,14 @@
 """Keywords of JSON Schema in time and memory that grow with the value that they look at.
 
 The standard ones of jsonschema keep each error of each branch of an `anyOf`, write the whole value
-into each message, compare each item with each other one, and look for each item in a list.
+into each message, compare each item with each other one, and look for each item in a list. That of
+`multipleOf` divides doubles, and so is wrong about decimals and about large integers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from itertools import islice
 from typing import Any
 
@@ -89,6 +91,14 @@ def unevaluated_items(
         yield ValidationError(f"Unevaluated items are not allowed ({told} {verb} unexpected)")
 
 
+def multiple_of(
+    validator: Any, factor: Any, instance: Any, schema: Any
+) -> Iterator[ValidationError]:
+    """A number is a multiple as decimals are: 19.99 is one of 0.01."""
+    if validator.is_type(instance, "number") and _read_decimal(instance) % _read_decimal(factor):
+        yield ValidationError(f"{instance!r} is not a multiple of {factor}")
+
+
 def drop_known(instance: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """The first properties that an object has beside those that its schema names, by which a
     message tells what is wrong with all.
@@ -96,6 +106,11 @@ def drop_known(instance: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[s
     known = schema.get("properties", {})
     extra = (name for name in instance if name not in known)
     return {name: instance[name] for name in islice(extra, MAX_SHOWN)}
+
+
+def _read_decimal(number: Any) -> Any:
+    """A number as JSON has it, not as binary floating point has."""
+    return Fraction(repr(number)) if isinstance(number, float) else number
 
 
 _NONE_FITS = "{!r} is not valid under any of the given schemas"
@@ -110,7 +125,8 @@ def _collect(validator: Any, branch: Any, instance: Any, place: int) -> list[Val
 def _write(value: Any) -> str:
     """A text that equal JSON values alone have in common: 1 is 1.0, and no value is True."""
     if isinstance(value, dict):
-        return "{" + ",".join(sorted(f"{name!r}:{_write(each)}" for name, each in value.items()))
+        members = sorted(f"{name!r}:{_write(each)}" for name, each in value.items())
+        return "{" + ",".join(members) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(_write, value)) + "]"
     if isinstance(value, str):

@@ -28,6 +28,7 @@ from sandbox.schemas.bounded import (
     any_of,
     cut_message,
     drop_known,
+    multiple_of,
     one_of,
     shorten_shown,
     unevaluated_items,
@@ -47,6 +48,7 @@ from sandbox.schemas.steps import (
 MAX_REASON = MAX_MESSAGE
 MAX_NAMES = 20
 MAX_NAME = 60
+_ENDLESS = "the schema refers to itself without end"
 _INAPPLICABLE = (Unresolvable, SchemaError, TypeError, ValueError, ArithmeticError)
 _STANDARD: Mapping[str, Any] = Draft202012Validator.VALIDATORS
 _COUNTED = _STANDARD.keys() & (REFERENCES | COMBINING | {"dependentSchemas"})
@@ -148,9 +150,15 @@ def find_problem(
     except Exhausted:
         return SchemaViolation("", "the schema takes too many steps to check")
     except RecursionError:
-        return SchemaViolation("", "the schema refers to itself without end")
+        return SchemaViolation("", _ENDLESS)
     except _INAPPLICABLE as reason:
         return SchemaViolation("", f"the schema cannot be applied: {reason}"[:MAX_REASON])
+    except BaseException as failure:
+        # Where the recursion ends in jsonschema's maps, which are Rust's, these panic with a
+        # BaseException that cannot be imported (https://pyo3.rs/main/doc/pyo3/panic).
+        if type(failure).__name__ != "PanicException":
+            raise
+        return SchemaViolation("", _ENDLESS)
     return _locate_error(error) if error else None
 
 
@@ -229,6 +237,7 @@ def _unevaluated_properties(
 _BOUNDED: Mapping[str, Keyword] = {
     "anyOf": any_of,
     "oneOf": one_of,
+    "multipleOf": multiple_of,
     "uniqueItems": unique_items,
     "unevaluatedItems": unevaluated_items,
 }

@@ -157,6 +157,29 @@ def test_a_decimal_is_a_multiple_although_its_double_is_not() -> None:
     assert first_problem({"multipleOf": 0.01}, 19.995) is not None
 
 
+@pytest.mark.parametrize(
+    ("factor", "value"),
+    [
+        (2.0, 10**10 + 1),
+        (2.0, 2**64 + 1),
+        (1e20, 0.5),
+        (2**64, 1.5),
+        (3.0, 1e20),
+        (0.01, 5e8 + 0.5001),
+    ],
+)
+def test_what_is_nearly_a_multiple_is_none_however_large_or_small(factor: Any, value: Any) -> None:
+    assert first_problem({"multipleOf": factor}, value) is not None
+
+
+@pytest.mark.parametrize(
+    ("factor", "value"),
+    [(0.1, 1e22), (1e-300, 1e300), (2.0, 10**400), (1e20, 3e20), (0.5, -2.5), (1e-7, -0.0)],
+)
+def test_a_multiple_is_one_however_large_or_small(factor: Any, value: Any) -> None:
+    assert first_problem({"multipleOf": factor}, value) is None
+
+
 def test_integers_beyond_doubles_are_compared_exactly() -> None:
     assert first_problem({"maximum": 2**63 - 1}, 2**63) is not None
     assert first_problem({"multipleOf": 2, "type": "integer"}, 2**80 + 1) is not None

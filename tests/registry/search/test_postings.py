@@ -73,6 +73,15 @@ def test_many_documents_at_once_are_the_same_as_one_after_another(quick: bool) -
     assert best[0] == best[1]
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_of_equals_those_that_came_first_are_the_best(quick: bool) -> None:
+    postings = Postings(quick)
+    texts = [["zone", "berth"] if id == 17 else ["zone"] for id in range(50)]
+    postings.extend(pack_documents(document(id, words) for id, words in enumerate(texts)))
+    best = postings.select_best(postings.add_up(TERMS, 0.8), 5)
+    assert best == [17, 0, 1, 2, 3]
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.sampled_from(WORDS))), max_size=6))
 def test_what_was_asked_before_is_found_as_by_who_asks_first(
     steps: list[tuple[int, list[str]]],

@@ -63,6 +63,27 @@ def test_a_number_is_another_value_than_a_boolean_or_a_text(
     assert (get_checker({"uniqueItems": True}).find_problem([one, other]) is not None) == same
 
 
+def test_objects_that_hold_the_same_members_at_other_depths_are_no_repetition() -> None:
+    items = [{"a": {"b": 1}, "c": 2}, {"a": {"b": 1, "c": 2}}]
+    assert get_checker({"uniqueItems": True}).find_problem(items) is None
+
+
+@pytest.mark.parametrize(
+    ("factor", "value", "takes"),
+    [
+        *((0.01, 19.99, True), (0.01, 4.02, True), (0.01, 19.995, False), (2.0, 10**400, True)),
+        *((2.0, 2**64 + 1, False), (2, 2**64 + 1, False), (3.0, 1e20, False), (1e20, 0.5, False)),
+    ],
+)
+def test_a_multiple_is_told_as_of_decimals(factor: Any, value: Any, takes: bool) -> None:
+    assert (get_checker({"multipleOf": factor}).find_problem(value) is None) == takes
+
+
+@pytest.mark.parametrize("factor", ["0.5", 0, None])
+def test_a_factor_that_is_no_number_or_zero_is_a_problem(factor: Any) -> None:
+    assert get_checker({"multipleOf": factor}).find_problem(1.5) is not None
+
+
 def peak(schema: dict[str, Any], value: Any) -> float:
     """The megabytes that a check took at most which found a problem."""
     checker = get_checker(schema)

@@ -46,6 +46,31 @@ def test_a_schema_that_would_take_exponential_time_is_given_up(
     assert "too many steps" in problem.reason
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"not": {"$ref": "#"}},
+        {"if": {"type": "array"}, "else": {"$ref": "#"}},
+        {"properties": {"p": True}, "allOf": [{"if": {"$ref": "#"}}]},
+    ],
+)
+def test_a_schema_that_refers_to_itself_is_a_problem_wherever_the_recursion_ends(
+    schema: dict[str, Any],
+) -> None:
+    """jsonschema's maps panic where it ends in them."""
+
+    def check(frames: int) -> str:
+        if frames:
+            return check(frames - 1)
+        problem = get_checker(schema).find_problem({"p": 1})
+        assert problem is not None
+        return problem.reason
+
+    reasons = {check(frames) for frames in range(40)}
+    assert reasons == {"the schema refers to itself without end"}
+
+
 def test_large_answers_have_as_many_steps_as_they_need() -> None:
     item = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/item"}]}
     schema = {

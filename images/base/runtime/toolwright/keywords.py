@@ -144,9 +144,23 @@ def _bound(
 def _is_multiple(value: Any, factor: Any) -> bool:
     if isinstance(value, int) and isinstance(factor, int):
         return value % factor == 0
-    quotient = value / factor
-    # 19.99 is a multiple of 0.01, though not to binary floating point.
-    return bool(abs(quotient - round(quotient)) <= 1e-9 * max(1.0, abs(quotient)))
+    top, places = _read_decimal(value)
+    bottom, others = _read_decimal(factor)
+    most = max(places, others)
+    remainder: int = top * 10 ** (most - places) % (bottom * 10 ** (most - others))
+    return remainder == 0
+
+
+def _read_decimal(number: Any) -> tuple[int, int]:
+    """A number as JSON has it: an integer, and how many of its digits are decimal places.
+
+    19.99 is a multiple of 0.01, though not to binary floating point.
+    """
+    if isinstance(number, int):
+        return number, 0
+    digits, _, exponent = repr(number).partition("e")
+    whole, _, decimals = digits.partition(".")
+    return int(whole + decimals), len(decimals) - int(exponent or 0)
 
 
 def _matches(value: str, pattern: str) -> bool:
