@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from sandbox.bundle.model import ToolDefinition
 from sandbox.sanitize import clean_json
 from sandbox.session.interface import Failure
+from sandbox.wire.content import clean_answer
 from sandbox.wire.notifications import Hearer, LogListener, ignore_progress
 
 Result = Mapping[str, Any]
@@ -130,7 +131,7 @@ def clean_result(result: Result, failure: Failure | None) -> Result:
     """
     if failure is not None and failure.kind == "schema":
         result = _add_schema_note(result, failure)
-    clean: Result = clean_json(result)
+    clean: Result = clean_answer(result)
     return clean
 
 

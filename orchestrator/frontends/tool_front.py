@@ -34,6 +34,7 @@ from sandbox.errors import BundleInvalid
 from sandbox.offload import run_counted
 from sandbox.sanitize import clean_json
 from sandbox.schemas.validator import get_checker
+from sandbox.wire.content import clean_answer
 from sandbox.wire.notifications import Hearer, ProgressNotice
 
 Tell = Callable[[float, float | None, str], Awaitable[None]]
@@ -111,7 +112,7 @@ class ToolFront:
         for a name that is not one of the seven.
         """
         result = await self.answer_uncleaned(name, arguments, progress)
-        clean: Result = await run_counted(result, partial(clean_json, result))
+        clean: Result = await run_counted(result, partial(clean_answer, result))
         return clean
 
     async def wait_for_forge(self, begun: Result) -> Result:

@@ -41,6 +41,7 @@ from registry.sessions.kept_results import (
 from sandbox import exactjson
 from sandbox.bundle.apispec import Access
 from sandbox.sanitize import clean_json
+from sandbox.wire.content import clean_answer
 from sandbox.wire.framing import measure_depth
 
 ANSWER_BYTES = 4_500
@@ -180,7 +181,7 @@ class ResultKeeper:
             return result
         kept, size = None, 0
         if measure_depth(value, MAX_NESTING) <= MAX_NESTING:
-            value = clean_json(value)
+            value = clean_answer(value)
             size, now = measure_json(value), self.now()
             made = KeptResult(0, call, tool, now, now, size, merge_sources(sources), value)
             kept = self.table.keep(session, made, self.limits)

@@ -18,7 +18,7 @@ from sandbox.bundle.model import Bundle
 from sandbox.bundle.offer import KINDS, RESOURCE, DefinitionKind, ListedDefinitions
 from sandbox.errors import DefinitionsChanged, SessionBroken
 from sandbox.offload import run_counted
-from sandbox.sanitize import clean_json, clean_text
+from sandbox.sanitize import clean_text
 from sandbox.schemas.validator import SchemaViolation
 from sandbox.session.interface import Limits, Outcome
 from sandbox.session.pipe import (
@@ -47,7 +47,7 @@ from sandbox.thirdparty.subscriptions import (
     ResourceSubscriptions,
 )
 from sandbox.thirdparty.tools import list_changes
-from sandbox.wire.content import redact_tool_answer
+from sandbox.wire.content import clean_answer, redact_tool_answer
 from sandbox.wire.exchange import Exchange
 from sandbox.wire.framing import Message, is_id
 from sandbox.wire.notifications import LogMessage, ignore_progress, read_log_message
@@ -406,7 +406,7 @@ class McpSession(PipeSession):
         fitting: Any,
     ) -> Outcome:
         said = {key: value for key, value in answer.items() if key != "id"}
-        told = dict(redact_tool_answer(clean_json(said), self._redaction))
+        told = dict(redact_tool_answer(clean_answer(said), self._redaction))
         if isinstance(told.get("result"), dict):
             told["result"] = filter_result(told["result"])
         self._tell_blocked(told)
@@ -448,7 +448,7 @@ class McpSession(PipeSession):
         return None
 
     def _clean_value(self, value: Any) -> Any:
-        return self._redaction.redact_json(clean_json(value))
+        return self._redaction.redact_json(clean_answer(value))
 
     def _read_stderr_end(self) -> str:
         """The end of the server's stderr as a sentence for an error message; "" if it is empty."""

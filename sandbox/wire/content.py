@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from sandbox import exactjson
-from sandbox.sanitize import is_plain_json
+from sandbox.sanitize import clean_json, is_clean_json, is_plain_json
 from sandbox.wire.redaction import MARK, Redaction
 
 MAX_BLOCKS = 1000
@@ -45,6 +47,17 @@ def join_texts(content: Any) -> str:
     """The text of a result's text blocks, joined by line feeds."""
     blocks = content if isinstance(content, list) else ()
     return "\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+
+
+def clean_answer(value: Any) -> Any:
+    """As `clean_json`. Most answers hold nothing to be cleaned, which their JSON text shows in a
+    tenth of the time.
+    """
+    try:
+        is_clean = is_clean_json(orjson.dumps(value))
+    except TypeError:  # An integer beyond 64 bits or half a surrogate pair, or no plain JSON.
+        is_clean = False
+    return value if is_clean else clean_json(value)
 
 
 def get_media_data(block: Mapping[str, Any]) -> str | None:

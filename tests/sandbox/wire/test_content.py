@@ -6,8 +6,17 @@ import base64
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from sandbox.wire.content import MAX_BLOCKS, MAX_MEDIA, find_content_problem, redact_tool_answer
+from sandbox.sanitize import clean_json
+from sandbox.wire.content import (
+    MAX_BLOCKS,
+    MAX_MEDIA,
+    clean_answer,
+    find_content_problem,
+    redact_tool_answer,
+)
 from sandbox.wire.redaction import Redaction
 
 TEXT = {"type": "text", "text": "hello"}
@@ -99,3 +108,22 @@ def test_a_short_secret_does_not_spoil_an_image_that_spells_it_by_chance() -> No
 def test_what_is_no_result_is_cleaned_as_it_is(broken: Any) -> None:
     answer = broken if isinstance(broken, dict) else {"error": broken}
     assert "c4nary" not in str(redact_tool_answer(answer, Redaction(["c4nary"])))
+
+
+TEXTS = st.text(st.sampled_from('a"\\\n\t\x00\x1b\x7f\x9b[m\u200b\u202e\ud800\ufe0f\U000e0041é船u'))
+VALUES = st.recursive(
+    TEXTS | st.none() | st.booleans() | st.integers() | st.floats(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+)
+
+
+@given(VALUES)
+@example({"a": ["x" * 40_000, "\x1b[m"]})
+@example({"a": 2**70, "b": "\u202e"})
+def test_an_answer_is_cleaned_as_any_json_is(value: Any) -> None:
+    assert repr(clean_answer(value)) == repr(clean_json(value))
+
+
+def test_a_clean_answer_stays_the_same_object() -> None:
+    value = {"rows": [{"id": 1, "name": "é \\ \n", "empty": None}]}
+    assert clean_answer(value) is value
