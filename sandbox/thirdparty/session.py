@@ -416,8 +416,12 @@ class McpSession(PipeSession):
         """Add to a failure why its connections were refused. Node's own clients say "fetch failed"
         and leave out what the proxy answered.
         """
-        reasons = self._take_blocked(str(answer)[:MAX_SEARCHED])
         result, error = answer.get("result"), answer.get("error")
+        if error is None and not (isinstance(result, dict) and result.get("isError")):
+            if self._blocked is not None:
+                self._blocked.clear()
+            return
+        reasons = self._take_blocked(str(answer)[:MAX_SEARCHED])
         if not reasons:
             return
         if isinstance(result, dict) and result.get("isError"):
