@@ -102,9 +102,18 @@ PET = tool("body", body={
 SHIPPING = tool("order", "status", order=WHOLE, status=TEXT)
 SWITCH = tool("project_id", "feature", "environment", project_id=TEXT, feature=TEXT,
               environment=TEXT)  # fmt: skip
+SOME = tool(status={"anyOf": [{"type": "array", "items": listed("open", "paid")},
+                              listed("open", "paid")]})  # fmt: skip
+BUILT = tool("body", body={"$ref": "#/$defs/Built"}) | {"$defs": {
+    "Base": {"type": "object", "properties": {"name": TEXT}, "required": ["name"]},
+    "Built": {"allOf": [{"$ref": "#/$defs/Base"}, {"properties": {"born": DAY}}]},
+}}  # fmt: skip
 MEMO = tool("input", input={"type": "object", "properties": {"text": TEXT}, "required": ["text"]})
 
 READ = [
+    ("list the paid orders", SOME, {"status": ["paid"]}),
+    ("create a pet called Bello, born 2021-05-06", BUILT,
+     {"body": {"name": "Bello", "born": "2021-05-06"}}),
     ("create a pet called Bello, category dog, born 2021-05-06", PET,
      {"body": {"name": "Bello", "category": "dog", "born": "2021-05-06"}}),
     ("create a pet with name Bello and vet name Olga and category cat", PET,
@@ -520,11 +529,12 @@ def test_a_task_past_the_limit_is_not_read() -> None:
 def test_schemas_of_strangers_are_walked_within_bounds() -> None:
     endless = {
         "type": "object",
-        "properties": {"a": {"$ref": "#/$defs/a"}, "l": {"$ref": "#/$defs/l"}},
+        "properties": {name: {"$ref": f"#/$defs/{name}"} for name in "als"},
         "$defs": {
             "a": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}, "b": TEXT}},
             "l": {"type": "array", "items": {"$ref": "#/$defs/l"}},
             "r": {"$ref": "#/$defs/r"},
+            "s": {"allOf": [{"$ref": "#/$defs/s"}, {"$ref": "#/$defs/s"}]},
         },
         "required": ["a"],
     }
