@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from sandbox.wire.content import MAX_BLOCKS, MAX_MEDIA, find_content_problem, redact_tool_answer
+from sandbox.wire.content import (
+    MAX_BLOCKS,
+    MAX_MEDIA,
+    extract_page_text,
+    find_content_problem,
+    redact_tool_answer,
+)
 from sandbox.wire.redaction import Redaction
 
 TEXT = {"type": "text", "text": "hello"}
@@ -99,3 +105,25 @@ def test_a_short_secret_does_not_spoil_an_image_that_spells_it_by_chance() -> No
 def test_what_is_no_result_is_cleaned_as_it_is(broken: Any) -> None:
     answer = broken if isinstance(broken, dict) else {"error": broken}
     assert "c4nary" not in str(redact_tool_answer(answer, Redaction(["c4nary"])))
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<!DOCTYPE html>\n<html><head><title>Error</title><style>a{b:c}</style></head>"
+         "<body><h1>Error</h1><p>Plate <b>Z</b> &amp; co<br>is unknown.</body></html>",
+         "Error\nPlate Z & co\nis unknown."),
+        ("<html><script>if (a < b) { alert('</p>') }</SCRIPT><!-- x --><pre>Cannot GET /x</pre>",
+         "Cannot GET /x"),
+        ('<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0">\n<html>no</html>',
+         "no"),
+        ("<html><script>for ever", "(an HTML page without text)"),
+        ("<html>" + "<script>" * 30_000, "(an HTML page without text)"),
+        ("<html>" + "<" * 200_000 + "a", "<" * 200_000 + "a"),
+        ('{"error": "<html>no</html>"}', '{"error": "<html>no</html>"}'),
+        ("a <b> c", "a <b> c"),
+        ("\n" * 200_000 + "a", "\n" * 200_000 + "a"),
+    ],
+)  # fmt: skip
+def test_of_a_page_that_tells_a_failure_the_text_is_told(page: str, text: str) -> None:
+    assert extract_page_text(f"HTTP 404 Not Found\n\n{page}") == f"HTTP 404 Not Found\n\n{text}"
