@@ -99,6 +99,8 @@ PET = tool("body", body={
     },
     "required": ["name", "category"],
 })  # fmt: skip
+VET = {"type": "object", "properties": {"name": TEXT}}
+OWNED = {"type": "object", "properties": {"name": TEXT, "vet": VET}}
 SHIPPING = tool("order", "status", order=WHOLE, status=TEXT)
 SWITCH = tool("project_id", "feature", "environment", project_id=TEXT, feature=TEXT,
               environment=TEXT)  # fmt: skip
@@ -357,6 +359,15 @@ def test_bounds_orders_titles_and_changes_are_read_and_doubted_where_nothing_nam
     found = read_arguments(task, schema, now=NOW)
     assert found.arguments == expected
     assert {*found.doubtful} == {*doubtful}
+
+
+def test_the_field_that_is_changed_is_the_things_own_before_that_of_what_it_holds() -> None:
+    task = "change the name of pet 2 to Kitty"
+    own = read_arguments(task, tool("id", id=WHOLE, body=OWNED), now=NOW)
+    assert own.arguments == {"id": 2, "body": {"name": "Kitty"}}
+    # A `name` beside the body may be that by which the thing is found.
+    two = read_arguments(task, tool("id", id=WHOLE, name=TEXT, body=OWNED), now=NOW)
+    assert (two.arguments, two.unused) == ({"id": 2}, ("Kitty",))
 
 
 def test_a_number_before_several_things_counts_them_and_is_no_id() -> None:
