@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import re
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ from forge.discovery.telling import (
     describe_answer,
     render_attempts,
     render_urls,
+    shorten_url,
 )
 from forge.errors import (
     DocumentEmpty,
@@ -62,6 +64,7 @@ NAMED_AT_ONCE = 2
 MAX_LEAD_DEPTH = 3
 MAX_TEXTS = 8
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
+_LOGIN = re.compile(r"\b(?:log|sign)[-_]?in\b|\bauth\b", re.IGNORECASE)
 ACCEPT = (
     "Accept",
     "application/openapi+json, application/vnd.oai.openapi+json, application/linkset+json, "
@@ -401,6 +404,10 @@ class _Search:
             return
         self._answers += 1
         outcome = f"HTTP {answer.status}{' to a query for its schema' if item.body else ''}"
+        if item.url in self._source.urls and answer.final_url != item.url:
+            outcome = f"{outcome} after a redirect to {shorten_url(answer.final_url)}"
+            if _LOGIN.search(urlsplit(answer.final_url).path):
+                outcome += " (behind a log-in: `toolwright source add URL --header NAME=@SECRET`)"
         if answer.status in (401, 403):
             self._note_challenge(item, answer)
         elif answer.status == 429:

@@ -51,7 +51,7 @@ def render_attempts(attempts: Sequence[Attempt]) -> str:
     """Return what was tried beside the first place, places of one outcome together."""
     groups: dict[str, list[str]] = {}
     for attempt in attempts[1:]:
-        groups.setdefault(attempt.outcome, []).append(_shorten_url(attempt.url))
+        groups.setdefault(attempt.outcome, []).append(shorten_url(attempt.url))
     shown = [f"{outcome} at {_render_places(urls)}" for outcome, urls in groups.items()]
     more = [f"and {len(shown) - MAX_GROUPS} more"] if len(shown) > MAX_GROUPS else []
     return "; ".join((*shown[:MAX_GROUPS], *more))
@@ -77,6 +77,7 @@ def _render_places(urls: Sequence[str]) -> str:
     return ", ".join(urls[:MAX_PLACES]) + more
 
 
-def _shorten_url(url: str) -> str:
+def shorten_url(url: str) -> str:
+    """Return the path of a URL that a stranger may have chosen, cleaned and cut."""
     parts = urlsplit(url)
     return sanitize_line(parts.path or "/", 100).replace("`", "'")

@@ -17,6 +17,7 @@ MAX_CHANGES = 50
 MAX_VALUE = 200
 MAX_NESTING = 100
 NOTHING = "nothing"
+REST = "what the request leaves of it"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def find_changes(wire: WireRequest, present: str) -> tuple[Change, ...]:
     if before is _ABSENT:
         return ()
     if wire.method == "DELETE":
-        return (Change("", _render_value(before), NOTHING),)
+        left = REST if _may_select(wire, before) else NOTHING
+        return (Change("", _render_value(before), left),)
     after = _parse_shallow(wire.body)
     if after is _ABSENT:
         return ()
@@ -66,6 +68,15 @@ def find_changes(wire: WireRequest, present: str) -> tuple[Change, ...]:
 
 
 _ABSENT = object()
+
+
+def _may_select(wire: WireRequest, before: Any) -> bool:
+    """Whether a query or a body may say which members of a list a DELETE removes: what either means
+    there is up to each API (RFC 9110 section 9.3.5).
+    """
+    fields = before.values() if isinstance(before, Mapping) else (before,)
+    has_list = any(isinstance(field, list) for field in fields)
+    return has_list and bool(wire.body or "?" in wire.url)
 
 
 def _parse_shallow(content: bytes) -> Any:

@@ -47,7 +47,12 @@ from sandbox.session.differences import judge_result
 from sandbox.session.interface import Failure, Limits, Outcome
 from sandbox.session.lines import LineEnds, LineIntake, build_unreadable, is_answer
 from sandbox.session.recording import CallLog
-from sandbox.wire.content import find_content_problem, join_texts, redact_tool_answer
+from sandbox.wire.content import (
+    extract_page_text,
+    find_content_problem,
+    join_texts,
+    redact_tool_answer,
+)
 from sandbox.wire.exchange import Exchange, WireResponse, measure_request, measure_response
 from sandbox.wire.framing import Message, is_id
 from sandbox.wire.redaction import Redaction
@@ -533,10 +538,22 @@ class PipeSession:
     def _read_failure(self, name: str, result: Mapping[str, Any]) -> Failure:
         """The failure that a result tells; a refusal has its code where the tool declares it."""
         tool, failure = self.bundle.get_tool(name), _read_failure(result)
+        failure = self._shorten_page(failure, join_texts(result["content"]))
         if tool.operation:
             return replace(failure, told_by="compiler", code="")
         declared = failure.kind == "tool" and failure.code in tool.refusals
         return replace(failure, told_by="code", code=failure.code if declared else "")
+
+    def _shorten_page(self, failure: Failure, text: str) -> Failure:
+        """A failure that is told by a page, with the page's text. What stood on both sides of a tag
+        may have been a secret, which is whole only here.
+        """
+        told = extract_page_text(text)
+        if told == text:
+            return failure
+        for hide in self._list_redactions():
+            told = hide.redact_text(told)
+        return replace(failure, message=told[:MAX_MESSAGE])
 
     def _find_breach(self, tool: str, result: Mapping[str, Any]) -> SchemaViolation | None:
         """How a result breaks the tool's output schema."""

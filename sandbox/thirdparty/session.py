@@ -451,6 +451,9 @@ class McpSession(PipeSession):
             return super()._find_breach(tool, result)
         return None
 
+    def _list_redactions(self) -> tuple[Redaction, ...]:
+        return (self._redaction, *super()._list_redactions())
+
     def _clean_value(self, value: Any) -> Any:
         return self._redaction.redact_json(clean_answer(value))
 

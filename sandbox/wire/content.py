@@ -6,8 +6,9 @@ https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-resul
 from __future__ import annotations
 
 import binascii
+import html
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -22,6 +23,16 @@ MAX_MEDIA = 16 * 1024 * 1024
 
 _MIME = re.compile(r"[\w.+-]{1,80}/[\w.+-]{1,120}(?:; ?[\w.+-]{1,40}=[\w.+\"-]{1,80}){0,4}\Z", re.A)
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:[!-~]{1,2000}\Z")
+
+MAX_PAGE = 256 * 1024
+"""Characters in which an HTML page is looked for, and of it that are read for its text."""
+_PAGE = re.compile(
+    r"^[ \t]*(?:<\?xml[^<>]*>\s*)?(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE | re.MULTILINE
+)
+_TAG = re.compile(r"(<[?!/a-zA-Z][^<>]*>)")
+_TAG_NAME = re.compile(r"<(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9]*)")
+_UNSHOWN = frozenset({"script", "style", "svg"})
+_INLINE = frozenset("a abbr b code em i kbd samp small span strong sub sup tt u var".split())
 
 
 def find_content_problem(content: Any) -> str:
@@ -58,6 +69,36 @@ def clean_answer(value: Any) -> Any:
     except TypeError:  # An integer beyond 64 bits or half a surrogate pair, or no plain JSON.
         is_clean = False
     return value if is_clean else clean_json(value)
+
+
+def extract_page_text(message: str) -> str:
+    """A message with the text alone of an HTML page in it, each line once: many servers answer an
+    error with a page whose styles and scripts come before its first word.
+    """
+    page = _PAGE.search(message, 0, MAX_PAGE)
+    if page is None:
+        return message
+    told = "".join(_list_shown(message[page.start() : page.start() + MAX_PAGE]))
+    lines = dict.fromkeys(" ".join(line.split()) for line in html.unescape(told).splitlines())
+    text = "\n".join(filter(None, lines))
+    return f"{message[: page.start()]}{text or '(an HTML page without text)'}"
+
+
+def _list_shown(page: str) -> Iterator[str]:
+    """The pieces of a page that a browser shows as text, with a line break for each element that is
+    a block.
+    """
+    hidden = ""
+    for piece in _TAG.split(page):
+        tag = _TAG_NAME.match(piece)
+        name = tag["name"].lower() if tag else ""
+        if hidden:
+            hidden = "" if tag and tag["end"] and name == hidden else hidden
+        elif tag:
+            hidden = name if name in _UNSHOWN and not tag["end"] else ""
+            yield "" if name in _INLINE else "\n"
+        elif not piece.startswith(("<!", "<?")):
+            yield piece
 
 
 def get_media_data(block: Mapping[str, Any]) -> str | None:

@@ -232,6 +232,16 @@ def test_a_secret_with_something_unseen_in_it_is_in_no_error(hidden: str) -> Non
     assert SECRET not in shown([outcome.result, vars(outcome.failure)])
 
 
+@pytest.mark.parametrize("between", ["<b></b>", "<i>", "</script>", "<!-- -->", "&#8203;<b>"])
+def test_a_secret_with_tags_in_it_is_in_no_message_of_a_page(between: str) -> None:
+    page = f"<html><style>x</style>{insert(SECRET, between)}<p>end</html>"
+    result = {"isError": True, "content": [{"type": "text", "text": f"HTTP 404\n\n{page}"}]}
+    outcome, _ = call(json.dumps(result).encode())
+    assert outcome.failure is not None
+    assert outcome.failure.message.endswith("end")
+    assert SECRET not in shown(vars(outcome.failure))
+
+
 @pytest.mark.parametrize("hidden", HIDDEN)
 def test_a_secret_with_something_unseen_in_it_is_in_no_notice(hidden: str) -> None:
     echoed = insert(SECRET, HIDDEN[hidden])

@@ -224,6 +224,15 @@ def test_headers_to_go_on_by_are_told_beside_an_answer_that_differs() -> None:
     assert plain["structuredContent"]["headers"]["etag"] == '"v7"'
 
 
+@pytest.mark.parametrize("prefix", ["", "X-"])
+def test_headers_that_tell_of_pages_are_told_with_and_without_their_old_prefix(prefix: str) -> None:
+    names = ("Total-Count", "Next-Page", "Pagination-Count", "RateLimit-Remaining")
+    headers = {f"{prefix}{name}": "9" for name in names}
+    result = called(compiled({"type": "object"}), "{}", headers=headers | {"Server": "x"})
+    told = result["structuredContent"]["headers"]
+    assert told == {name.lower(): "9" for name in headers}
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [

@@ -26,6 +26,7 @@ MAX_DEPTH = 4
 MAX_FIELDS = 200
 MAX_SAMPLE = 40
 MAX_OPTIONAL = 2
+MAX_VALUES = 30
 _TEXTS = {
     "date": "2026-01-31",
     "date-time": "2026-01-31T12:00:00Z",
@@ -154,6 +155,17 @@ def build_sample(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
     return _SAMPLES.get(kind, "text")
 
 
+def list_values(schema: Any, root: Mapping[str, Any]) -> list[Any]:
+    """The values that a schema lists, or that of a list's items does; at most MAX_VALUES."""
+    parts = list_alternatives(schema, root)
+    parts += [each for about in parts for each in list_alternatives(about.get("items"), root)]
+    found: list[Any] = []
+    for about in parts:
+        listed = about.get("enum", [about["const"]] if "const" in about else [])
+        found += [v for v in listed if v is not None] if isinstance(listed, list) else []
+    return list({exactjson.dumps(value): value for value in islice(found, MAX_VALUES)}.values())
+
+
 def _merge_object(
     schema: Any, parts: Sequence[Mapping[str, Any]], root: Mapping[str, Any]
 ) -> Mapping[str, Any]:
@@ -183,7 +195,9 @@ def _build_object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int
 
 
 def _is_read_only(schema: Any) -> bool:
-    return isinstance(schema, Mapping) and schema.get("readOnly") is True
+    held = schema.get("anyOf") if isinstance(schema, Mapping) else None
+    said = [schema, *(held if isinstance(held, list) else [])]
+    return any(isinstance(each, Mapping) and each.get("readOnly") is True for each in said)
 
 
 def _build_text(parts: Sequence[Mapping[str, Any]]) -> str:

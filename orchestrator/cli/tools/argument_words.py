@@ -200,13 +200,19 @@ def _find_place(
 
 
 def merge_properties(alternatives: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The properties that any of these schemas declares, each as the first has it."""
-    found: dict[str, Any] = {}
+    """The properties that any of these schemas declares, each as all have it that declare it: the
+    `kind` of a union is that of any of its members.
+    """
+    found: dict[str, list[Any]] = {}
     for each in alternatives:
         properties = each.get("properties")
         for name, part in properties.items() if isinstance(properties, Mapping) else ():
-            found.setdefault(str(name), part)
-    return found
+            found.setdefault(str(name), []).append(part)
+    return {name: _join(parts) for name, parts in found.items()}
+
+
+def _join(parts: list[Any]) -> Any:
+    return parts[0] if all(part == parts[0] for part in parts) else {"anyOf": parts}
 
 
 def _find_free(wanted: _Wanted, declared: Mapping[str, Any]) -> Any:

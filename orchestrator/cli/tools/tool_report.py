@@ -17,6 +17,7 @@ from orchestrator.cli.tools.argument_hint import (
     build_sample,
     list_arguments,
     list_fields,
+    list_values,
     render_example_call,
 )
 from orchestrator.results.shape import write_json
@@ -37,6 +38,7 @@ LAST_CALLS = 5
 MAX_ROWS = 40
 MAX_EXAMPLE = 40
 MAX_TEXT = 600
+MAX_MEANING = 120
 MAX_LINE = 400
 
 
@@ -99,6 +101,7 @@ def _encode_argument(note: ArgumentNote, schema: Mapping[str, Any]) -> dict[str,
         "required": note.required,
         "description": note.description,
         "example": build_sample(note.schema, schema),
+        "values": list_values(note.schema, schema),
     }
 
 
@@ -172,8 +175,18 @@ def _render_rows(argument: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             each["types"],
             "yes" if each["required"] else "",
             "" if is_whole else _render_example(each["example"]),
-            " ".join(each["description"].split())[:120],
+            _render_meaning(each),
         )
+
+
+def _render_meaning(argument: Mapping[str, Any]) -> str:
+    """What an argument is, and the values that its schema lists."""
+    words = " ".join(argument["description"].split())[:MAX_MEANING]
+    values = ", ".join(map(_render_example, argument["values"]))
+    if not values:
+        return words
+    cut = values if len(values) <= MAX_MEANING else values[:MAX_MEANING] + "…"
+    return f"{words} Values: {cut}".strip()
 
 
 def _render_example(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.tasks.reading.assignment import LINK, Assignment
@@ -347,9 +347,9 @@ def read_set(state: Assignment) -> None:
         for label, _ in list_labels(p)
         if re.fullmatch(rf"{_OWNER}{label}(?:\s+{_FIELD})?", said["field"], re.IGNORECASE)
     ]
-    if len(named) != 1:
+    parameter = _choose_own(named)
+    if parameter is None:
         return
-    (parameter,) = named
     text = said["value"]
     exact = [(at, v) for at, v in state.list_free() if (v.start, v.end) == (start, end)]
     if exact:
@@ -359,6 +359,20 @@ def read_set(state: Assignment) -> None:
     elif "string" in parameter.types and not parameter.enum and parameter.kind in _PLAIN:
         state.assign(parameter, text, text, state.list_covered(start, end))
         state.doubtful.append(parameter.name)
+
+
+def _choose_own(named: Sequence[ToolParameter]) -> ToolParameter | None:
+    """The one field that is named; of several in a body the one of the thing itself: a pet's `name`
+    beside its vet's.
+    """
+    if len(named) == 1:
+        return named[0]
+    own = [p for p in named if all(_is_inside(each, p.pointer[:-1]) for each in named)]
+    return own[0] if len(own) == 1 and len(own[0].pointer) > 1 else None
+
+
+def _is_inside(parameter: ToolParameter, above: tuple[str, ...]) -> bool:
+    return parameter.pointer[:-1][: len(above)] == above
 
 
 _PLAIN = frozenset({"", "name", "text", "place", "person"})

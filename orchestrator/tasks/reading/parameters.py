@@ -20,6 +20,7 @@ MAX_PARAMETERS = 200
 MAX_DEPTH = 4
 MAX_DESCRIPTION = 600
 MAX_ENUM = 200
+MAX_PARTS = 50
 _PLACES = frozenset(
     "city place location town region country port harbour harbor station airport destination "
     "origin "
@@ -188,25 +189,65 @@ def _build(
 
 
 def resolve_schema(part: Any, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """A schema with its reference followed, and with the one alternative that is not null."""
+    """A schema with its reference followed, with what has to fit beside it (`allOf`) as one, and
+    with the one alternative that is not null, or the list of those that are a value and a list of
+    such.
+    """
     for _ in range(8):
         if not isinstance(part, Mapping):
             return {} if part is True else None
+        if isinstance(part.get("allOf"), list):
+            part = _merge_parts(part, root)
+            continue
         if "$ref" in part:
-            name = str(part["$ref"]).removeprefix("#/$defs/")
-            target = root.get("$defs", {}).get(name.replace("~1", "/").replace("~0", "~"))
+            target = _find_target(part, root)
             beside = {key: value for key, value in part.items() if key != "$ref"}
             part = {**target, **beside} if isinstance(target, Mapping) else beside
             continue
         alternatives = part.get("anyOf") or part.get("oneOf")
         if isinstance(alternatives, list) and not declared_types(part):
-            real = [a for a in alternatives if not _is_null(a)]
-            if len(real) == 1 and isinstance(real[0], Mapping):
+            meant = _choose_alternative([a for a in alternatives if not _is_null(a)])
+            if meant is not None:
                 beside = {k: v for k, v in part.items() if k not in ("anyOf", "oneOf")}
-                part = {**real[0], **beside}
+                part = {**meant, **beside}
                 continue
         return part
     return None
+
+
+def _find_target(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+    name = str(schema["$ref"]).removeprefix("#/$defs/")
+    return root.get("$defs", {}).get(name.replace("~1", "/").replace("~0", "~"))
+
+
+def _choose_alternative(real: list[Any]) -> Mapping[str, Any] | None:
+    """The only one; of a value and a list of such values (`?status=a&status=b`) the list."""
+    if len(real) == 2:
+        real = [each for each in real if isinstance(each, Mapping) and each.get("items") in real]
+    return real[0] if len(real) == 1 and isinstance(real[0], Mapping) else None
+
+
+def _merge_parts(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema and its `allOf`, at any depth, as one that has the fields of all. Of a keyword or
+    field that several have, the outermost counts.
+    """
+    merged: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
+    required: list[Any] = []
+    waiting: list[Any] = [schema]
+    for _ in range(MAX_PARTS):
+        part = waiting.pop(0) if waiting else None
+        if not isinstance(part, Mapping):
+            continue
+        fields, needed, held = (part.get(key) for key in ("properties", "required", "allOf"))
+        properties = {**(fields if isinstance(fields, Mapping) else {}), **properties}
+        required += needed if isinstance(needed, list) else []
+        waiting += held if isinstance(held, list) else []
+        waiting += [_find_target(part, root)] if "$ref" in part else []
+        merged = {**part, **merged}
+    own = {"properties": properties, "required": required}
+    kept = {key: value for key, value in merged.items() if key not in ("allOf", "$ref", *own)}
+    return {**kept, **{key: value for key, value in own.items() if value}}
 
 
 def _is_null(schema: Any) -> bool:

@@ -209,6 +209,20 @@ def test_a_redirect_to_a_page_to_log_in_is_no_place_where_an_api_begins() -> Non
     assert [path for path in here.paths if path.startswith("/login/")] == ["/login/"]
 
 
+def test_a_source_that_redirects_to_a_log_in_is_told_with_the_way_in() -> None:
+    """Jupyter Server: its description is behind the token that its page to log in asks for."""
+    led = Page(b"", 302, (("Location", "/login"),))
+    result = missing({"/api/spec.yaml": led, "/login": Page(HTML)}, "/api/spec.yaml")
+    assert result.reason.startswith(
+        "HTTP 200 after a redirect to /login (behind a log-in: `toolwright source add URL --header "
+        "NAME=@SECRET`), a page, "
+    )
+    moved = missing(
+        {"/a": Page(b"", 302, (("Location", "/catalogin"),)), "/catalogin": Page(HTML)}, "/a"
+    )
+    assert "log-in" not in moved.reason
+
+
 @pytest.mark.parametrize("place", ["/api/v1/full-spec", "/v1/__api__", "/api/v2/openapi.json"])
 def test_a_known_name_below_a_usual_prefix_is_found(place: str) -> None:
     assert found({place: Page(JSON_SPEC)})[0] == place

@@ -45,6 +45,22 @@ def test_a_deletion_tells_what_is_lost() -> None:
     assert line.endswith("-> nothing")
 
 
+@pytest.mark.parametrize(
+    ("query", "body", "present", "after"),
+    [
+        ("", b'{"ids": [2]}', "[1, 2]", "what the request leaves of it"),
+        ("?state=done", b"", '{"total": 2, "rows": [1, 2]}', "what the request leaves of it"),
+        ("", b"", '{"total": 2, "rows": [1, 2]}', "nothing"),
+        ("?force=true", b'{"reason": "old"}', PRESENT, "nothing"),
+    ],
+)
+def test_a_deletion_from_a_list_is_not_told_to_remove_all_where_the_request_may_select(
+    query: str, body: bytes, present: str, after: str
+) -> None:
+    (change,) = find_changes(WireRequest("DELETE", f"{URL}{query}", (), body), present)
+    assert change.after == after
+
+
 @pytest.mark.parametrize("present", ["", "[1, 2]", "7"])
 def test_where_it_is_not_known_nothing_is_made_up(present: str) -> None:
     lines = told("PUT", {"a": 1}, present)

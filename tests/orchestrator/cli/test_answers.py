@@ -110,6 +110,28 @@ def test_notes_stand_beside_the_answer(capsys: pytest.CaptureFixture[str]) -> No
     assert (told.out, told.err) == ("3\n", "a note\n")
 
 
+@pytest.mark.parametrize(
+    ("headers", "target"),
+    [
+        ({"link": '</a?page=1>; rel="prev", </a?page=3>; title="on"; rel="next"'}, "/a?page=3"),
+        ({"link": "<https://x.example/a?p=2>; rel=next"}, "https://x.example/a?p=2"),
+        ({"next-page": "http://x.example/a?_token=b"}, "http://x.example/a?_token=b"),
+        ({"x-next-page": "2"}, "2"),
+        ({"x-next-page": "", "etag": "7"}, ""),
+        ({"link": '</style.css>; rel="stylesheet", </next>; rel="prev"'}, ""),
+        ({"link": '</a>; rel="prerender-nextdoor"' + ";<" * 100_000}, ""),
+        (None, ""),
+    ],
+)
+def test_a_next_page_that_only_a_header_names_is_told(
+    headers: Any, target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = {"status": 200, "body": [1]} | ({"headers": headers} if headers else {})
+    print_answer({"content": [{"type": "text", "text": "[1]"}], "structuredContent": answer})
+    told = f"This is one page; the API names the next one: {target}\n" if target else ""
+    assert capsys.readouterr().err == told
+
+
 def test_words_to_a_reader_are_shown_instead_of_the_structure(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -295,6 +295,14 @@ def test_what_a_failure_says_of_itself_is_bounded(cage: Cage) -> None:
     assert (failure.status, failure.retry_after) == (None, None)
 
 
+def test_a_failure_that_is_a_page_says_the_text_of_the_page_and_keeps_the_page(cage: Cage) -> None:
+    page = f"HTTP 404 Not Found\n\n<html><style>{'a{b:c}' * 999}</style><h1>No such car</h1></html>"
+    outcome = cage.say(answer({"isError": True, "content": [{"type": "text", "text": page}]}))
+    assert outcome.failure is not None
+    assert outcome.failure.message == "HTTP 404 Not Found\n\nNo such car"
+    assert outcome.text == page
+
+
 def test_a_server_that_never_answers_is_given_up(cage: Cage) -> None:
     async def work(session: PipeSession) -> None:
         with pytest.raises(CallTimedOut, match="say gave no answer"):

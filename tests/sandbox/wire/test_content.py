@@ -14,6 +14,7 @@ from sandbox.wire.content import (
     MAX_BLOCKS,
     MAX_MEDIA,
     clean_answer,
+    extract_page_text,
     find_content_problem,
     redact_tool_answer,
 )
@@ -127,3 +128,25 @@ def test_an_answer_is_cleaned_as_any_json_is(value: Any) -> None:
 def test_a_clean_answer_stays_the_same_object() -> None:
     value = {"rows": [{"id": 1, "name": "é \\ \n", "empty": None}]}
     assert clean_answer(value) is value
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<!DOCTYPE html>\n<html><head><title>Error</title><style>a{b:c}</style></head>"
+         "<body><h1>Error</h1><p>Plate <b>Z</b> &amp; co<br>is unknown.</body></html>",
+         "Error\nPlate Z & co\nis unknown."),
+        ("<html><script>if (a < b) { alert('</p>') }</SCRIPT><!-- x --><pre>Cannot GET /x</pre>",
+         "Cannot GET /x"),
+        ('<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0">\n<html>no</html>',
+         "no"),
+        ("<html><script>for ever", "(an HTML page without text)"),
+        ("<html>" + "<script>" * 30_000, "(an HTML page without text)"),
+        ("<html>" + "<" * 200_000 + "a", "<" * 200_000 + "a"),
+        ('{"error": "<html>no</html>"}', '{"error": "<html>no</html>"}'),
+        ("a <b> c", "a <b> c"),
+        ("\n" * 200_000 + "a", "\n" * 200_000 + "a"),
+    ],
+)  # fmt: skip
+def test_of_a_page_that_tells_a_failure_the_text_is_told(page: str, text: str) -> None:
+    assert extract_page_text(f"HTTP 404 Not Found\n\n{page}") == f"HTTP 404 Not Found\n\n{text}"

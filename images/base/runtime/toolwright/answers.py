@@ -21,7 +21,7 @@ _TELLING = frozenset(
     "retry-after deprecation sunset warning".split()
 )
 _TELLING_PATTERN = (
-    r"x-(?:total|next|prev|pag(?:e|ination)|per-page|offset|cursor|count)|(?:x-)?rate-?limit"
+    r"(?:x-)?(?:total|next|prev|pag(?:e|ination)|per-page|offset|cursor|count|rate-?limit)"
 )
 MAX_HEADERS = 16
 MAX_HEADER = 1000

@@ -121,6 +121,30 @@ def test_an_example_of_an_argument_is_shown_as_a_call_takes_it(
     }
 
 
+def test_the_values_that_an_argument_may_have_are_shown(settings: Settings, store: Store) -> None:
+    kinds = [{"properties": {"kind": {"const": kind}}} for kind in ("tree", "herb")]
+    properties = {
+        "sort": {"type": "string", "anyOf": [{"enum": ["up", "down", None]}, {}]},
+        "states": {"type": ["array", "null"], "items": {"enum": ["on", "off"]}},
+        "plant": {"type": "object", "oneOf": [*kinds, {"properties": {"kind": {"enum": [3]}}}]},
+        "long": {"enum": [f"value-{n}" for n in range(5_000)], "description": "One of many."},
+        "odd": {"enum": "x"},
+    }
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    listed = {"name": "set_up", "description": "Set it up.", "inputSchema": schema}
+    tool = RegisteredTool("set_up", "write", False, json.dumps(listed))
+    store.servers.publish(entry("dns", 1, tool), REPORTS, now=time.time())
+    told = show(settings, "dns.set_up").stdout
+    rows = {line.split()[0]: line for line in told.splitlines() if line.strip()}
+    assert rows["sort"].endswith("Values: up, down")
+    assert rows["states"].endswith("Values: on, off")
+    assert rows["plant.kind"].endswith("Values: tree, herb, 3")
+    assert "One of many. Values: value-0, value-1, " in rows["long"]
+    assert len(told) < 5_000
+    arguments = json.loads(show(settings, "dns.set_up", "--json").stdout)["arguments"]
+    assert {each["name"]: each["values"] for each in arguments}["sort"] == ["up", "down"]
+
+
 def test_the_example_is_a_call_that_the_tool_takes(home: Settings, store: Store) -> None:
     def example() -> dict[str, object]:
         told = json.loads(show(home, "dns.add_record", "--json").stdout)

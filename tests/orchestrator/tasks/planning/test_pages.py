@@ -68,11 +68,14 @@ ROW = {"type": "object", "properties": {
 
 
 def listing(body: Any, name: str = "list_boats") -> ToolDefinition:
-    answers = {"type": "object", "properties": {"body": body}, "$defs": {"Row": ROW}}
+    built = {"allOf": [{"$ref": "#/$defs/Row"}, {"properties": {"id": {"type": "integer"}}}]}
+    defined = {"Row": ROW, "Built": built}
+    answers = {"type": "object", "properties": {"body": body}, "$defs": defined}
     return ToolDefinition(name, "GET /boats.", {}, answers, "read")
 
 
 ROWS = {"type": ["array", "null"], "items": {"$ref": "#/$defs/Row"}}
+BUILT = {"type": "array", "items": {"$ref": "#/$defs/Built"}}
 
 
 @pytest.mark.parametrize(
@@ -81,6 +84,7 @@ ROWS = {"type": ["array", "null"], "items": {"$ref": "#/$defs/Row"}}
         ("list the boats in stock", listing(ROWS), {}, "'in stock'"),
         ("list open boats", listing({"type": "object", "properties": {"b": ROWS}}), {}, "'open'"),
         ("list boats in progress", listing(ROWS), {}, "'in progress'"),
+        ("list open boats", listing(BUILT), {}, "'open'"),
         ("list open boats", listing(ROWS), {"state": "open"}, ""),
         ("list open boats", listing(ROWS, "list_open_boats"), {}, ""),
         ("list the boats", listing(ROWS), {}, ""),

@@ -99,12 +99,23 @@ PET = tool("body", body={
     },
     "required": ["name", "category"],
 })  # fmt: skip
+VET = {"type": "object", "properties": {"name": TEXT}}
+OWNED = {"type": "object", "properties": {"name": TEXT, "vet": VET}}
 SHIPPING = tool("order", "status", order=WHOLE, status=TEXT)
 SWITCH = tool("project_id", "feature", "environment", project_id=TEXT, feature=TEXT,
               environment=TEXT)  # fmt: skip
+SOME = tool(status={"anyOf": [{"type": "array", "items": listed("open", "paid")},
+                              listed("open", "paid")]})  # fmt: skip
+BUILT = tool("body", body={"$ref": "#/$defs/Built"}) | {"$defs": {
+    "Base": {"type": "object", "properties": {"name": TEXT}, "required": ["name"]},
+    "Built": {"allOf": [{"$ref": "#/$defs/Base"}, {"properties": {"born": DAY}}]},
+}}  # fmt: skip
 MEMO = tool("input", input={"type": "object", "properties": {"text": TEXT}, "required": ["text"]})
 
 READ = [
+    ("list the paid orders", SOME, {"status": ["paid"]}),
+    ("create a pet called Bello, born 2021-05-06", BUILT,
+     {"body": {"name": "Bello", "born": "2021-05-06"}}),
     ("create a pet called Bello, category dog, born 2021-05-06", PET,
      {"body": {"name": "Bello", "category": "dog", "born": "2021-05-06"}}),
     ("create a pet with name Bello and vet name Olga and category cat", PET,
@@ -350,6 +361,15 @@ def test_bounds_orders_titles_and_changes_are_read_and_doubted_where_nothing_nam
     assert {*found.doubtful} == {*doubtful}
 
 
+def test_the_field_that_is_changed_is_the_things_own_before_that_of_what_it_holds() -> None:
+    task = "change the name of pet 2 to Kitty"
+    own = read_arguments(task, tool("id", id=WHOLE, body=OWNED), now=NOW)
+    assert own.arguments == {"id": 2, "body": {"name": "Kitty"}}
+    # A `name` beside the body may be that by which the thing is found.
+    two = read_arguments(task, tool("id", id=WHOLE, name=TEXT, body=OWNED), now=NOW)
+    assert (two.arguments, two.unused) == ({"id": 2}, ("Kitty",))
+
+
 def test_a_number_before_several_things_counts_them_and_is_no_id() -> None:
     one = read_arguments("list 2 boats", tool("boat_id", boat_id=WHOLE), tool="get_boat")
     assert (one.missing, one.unused) == (("boat_id",), ("2",))
@@ -520,11 +540,12 @@ def test_a_task_past_the_limit_is_not_read() -> None:
 def test_schemas_of_strangers_are_walked_within_bounds() -> None:
     endless = {
         "type": "object",
-        "properties": {"a": {"$ref": "#/$defs/a"}, "l": {"$ref": "#/$defs/l"}},
+        "properties": {name: {"$ref": f"#/$defs/{name}"} for name in "als"},
         "$defs": {
             "a": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}, "b": TEXT}},
             "l": {"type": "array", "items": {"$ref": "#/$defs/l"}},
             "r": {"$ref": "#/$defs/r"},
+            "s": {"allOf": [{"$ref": "#/$defs/s"}, {"$ref": "#/$defs/s"}]},
         },
         "required": ["a"],
     }
