@@ -6,10 +6,11 @@ import html
 import itertools
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from sandbox.injection import find_instruction
+from sandbox.linear_patterns import Selector, compile_linear_set, join_words
 
 # Each alternative stops at the next of its opening signs, so that no text takes quadratic time.
 _TAG = re.compile(r"<(?:/?[A-Za-z][^<>]{0,200}>|!--.*?(?:-->|\Z))", re.DOTALL)
@@ -122,8 +123,8 @@ def redact_instructions(line: str) -> str:
 
     The patterns catch only what is known; clients have to treat descriptions as data all the same.
     """
-    folded = _fold_case(line)
-    if not any(map(folded.__contains__, _SUSPECTS)) and not find_instruction(line):
+    is_suspect = _compile_suspects().Match(line.encode(errors="replace"))
+    if not is_suspect and not find_instruction(line):
         return line
     parts = (
         f"{LEFT_OUT} " if _TO_A_MODEL.search(sentence) or find_instruction(sentence) else sentence
@@ -132,13 +133,10 @@ def redact_instructions(line: str) -> str:
     return "".join(part for part, _ in itertools.groupby(parts)).strip()
 
 
-def _fold_case(text: str) -> str:
-    """The text as a pattern takes it that ignores case: a long s is an s, and a dotless i and a
-    dotted I are an i (https://docs.python.org/3/library/re.html#re.IGNORECASE).
-    """
-    if text.isascii():
-        return text.lower()
-    return text.casefold().replace("i\u0307", "i").replace("\u0131", "i")
+@cache
+def _compile_suspects() -> Selector:
+    """The words of which one is in each sentence that `_TO_A_MODEL` finds."""
+    return compile_linear_set(["(?i)" + join_words(_SUSPECTS)])
 
 
 def shorten_text(text: str, limit: int) -> str:

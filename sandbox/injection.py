@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cache
 
-from sandbox.linear_patterns import Selector, compile_linear_set
+from sandbox.linear_patterns import Selector, compile_linear_set, join_words
 
 # Each has bounded gaps and no nested repeat, so that no text takes more than linear time.
 ROLE = re.compile(
@@ -132,11 +131,4 @@ def find_instruction(text: str) -> str:
 @cache
 def _compile_words() -> Selector:
     """The words of each sign, one look for all of them."""
-    return compile_linear_set("(?is)" + ".*".join(map(_join_words, groups)) for groups, _ in SIGNS)
-
-
-def _join_words(words: Sequence[str]) -> str:
-    """A pattern of one of the words. To Python, where case is ignored, a dotless i and a dotted I
-    are an i as well (https://docs.python.org/3/library/re.html#re.IGNORECASE).
-    """
-    return f"(?:{'|'.join(map(re.escape, words))})".replace("i", "[i\u0130\u0131]")
+    return compile_linear_set("(?is)" + ".*".join(map(join_words, groups)) for groups, _ in SIGNS)

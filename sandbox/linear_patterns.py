@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Protocol
@@ -43,6 +44,13 @@ def compile_linear_set(patterns: Iterable[str]) -> Selector:
     made.Compile()
     selector: Selector = made
     return selector
+
+
+def join_words(words: Iterable[str]) -> str:
+    """A pattern of one of the words. To Python, where case is ignored, a dotless i and a dotted I
+    are an i as well (https://docs.python.org/3/library/re.html#re.IGNORECASE).
+    """
+    return f"(?:{'|'.join(map(re.escape, words))})".replace("i", "[i\u0130\u0131]")
 
 
 def _build_options() -> re2.Options:

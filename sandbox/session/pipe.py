@@ -214,13 +214,9 @@ class PipeSession:
             failure = Failure("too_large", str(error))
             return _build_failed_outcome(tool, failure, tuple(tape.exchanges), started)
         exchanges = tuple(tape.exchanges)
-        is_long, fitting = answer.size > INLINE_BYTES, None
-        if SHORT_BYTES < answer.size <= INLINE_BYTES:
-            result = answer.get("result")
-            value = result.get("structuredContent") if isinstance(result, dict) else None
-            if has_many_values(value):
-                is_long = not self._get_checkers(tool)[1].fits_plainly(value)
-                fitting = None if is_long else value
+        is_long, fitting = False, None
+        if answer.size > SHORT_BYTES:
+            is_long, fitting = self._look_ahead(tool, answer)
         work = partial(self._build_outcome, tool, answer, exchanges, started, fitting)
         if not is_long:
             outcome = work()
@@ -543,6 +539,18 @@ class PipeSession:
             return replace(failure, told_by="compiler", code="")
         declared = failure.kind == "tool" and failure.code in tool.refusals
         return replace(failure, told_by="code", code=failure.code if declared else "")
+
+    def _look_ahead(self, tool: str, answer: Message) -> tuple[bool, Any]:
+        """Whether an answer is large, or has many values that may not be as its tool's schema says;
+        and its structured content where that was found to be so, or None.
+        """
+        if answer.size > INLINE_BYTES:
+            return True, None
+        result = answer.get("result")
+        value = result.get("structuredContent") if isinstance(result, dict) else None
+        if not has_many_values(value):
+            return False, None
+        return (False, value) if self._get_checkers(tool)[1].fits_plainly(value) else (True, None)
 
     def _shorten_page(self, failure: Failure, text: str) -> Failure:
         """A failure that is told by a page, with the page's text. What stood on both sides of a tag

@@ -417,18 +417,19 @@ class McpSession(PipeSession):
         and leave out what the proxy answered.
         """
         result, error = answer.get("result"), answer.get("error")
-        if error is None and not (isinstance(result, dict) and result.get("isError")):
+        failed = result if isinstance(result, dict) and result.get("isError") else None
+        if failed is None and error is None:
             if self._blocked is not None:
                 self._blocked.clear()
             return
         reasons = self._take_blocked(str(answer)[:MAX_SEARCHED])
         if not reasons:
             return
-        if isinstance(result, dict) and result.get("isError"):
-            held = result.get("content")
+        if failed is not None:
+            held = failed.get("content")
             content = list(held) if isinstance(held, list) else []
             content += [{"type": "text", "text": each} for each in reasons]
-            answer["result"] = {**result, "content": content}
+            answer["result"] = {**failed, "content": content}
         elif isinstance(error, dict):
             said = str(error.get("message", ""))
             answer["error"] = {**error, "message": ". ".join(filter(None, (said, *reasons)))}

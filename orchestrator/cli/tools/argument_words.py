@@ -154,12 +154,18 @@ def list_types(schema: Mapping[str, Any]) -> frozenset[str]:
     named = declared_types(schema)
     if named:
         return named
-    values = schema.get("enum", [schema["const"]] if "const" in schema else [])
-    if isinstance(values, list) and values:
+    values = list_choices(schema)
+    if values:
         return frozenset(kind for value in values for kind in _find_kinds(value))
     if "properties" in schema:
         return frozenset({"object"})
     return frozenset({"array"}) if "items" in schema else frozenset()
+
+
+def list_choices(schema: Mapping[str, Any]) -> list[Any]:
+    """The values that a schema itself lists; none where it does not."""
+    values = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    return values if isinstance(values, list) else []
 
 
 def _find_kinds(value: Any) -> frozenset[str]:
