@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -45,37 +46,61 @@ _PAGES = frozenset("page pagenumber pageno pagenum pageindex currentpage".split(
 _OF_PAGES = _CURSORS | _OFFSETS | _SIZES | _PAGES
 _ASKED = _OF_PAGES | _IDS
 """What each way but the Link header needs one of among the parameters."""
-_LISTS = ("data items results records values entries content list resources elements hits").split()
+_LISTS = (
+    "data items results records values entries content list resources elements hits nodes edges"
+).split()
 _WRAPPERS = frozenset(
     "data result response payload meta metadata pagination paging pageinfo page links cursor "
     "cursors responsemetadata pagingmetadata nextpage".split()
 )
 _AROUND = frozenset("data result response payload hits page".split())
 _LINKS = frozenset({"_links", "links"})
+_BY_URL = frozenset({"url", "link"})
 _OTHER = re.compile(r"[^a-z0-9]")
 
 
 def detect_paging(api: APISpec, operation: Operation) -> Paging | None:
     """Return how the pages of an operation's list follow each other; None where nothing shows it.
 
-    Only for an operation that reads by GET and answers with JSON. Where several ways are found, the
-    one that recognizes the last page is preferred.
+    Only for an operation that reads, by GET or by a GraphQL query, and answers with JSON. Where
+    several ways are found, the one that recognizes the last page is preferred.
     """
     schema = _find_answer_schema(operation)
-    if operation.method != "GET" or operation.access != "read" or schema is None:
+    is_asked = operation.method == "GET" or bool(operation.document)
+    if not is_asked or operation.access != "read" or schema is None:
         return None
     asked = {_normalize_name(p.name): p for p in operation.parameters if _is_plain(p, api.schemas)}
     if _ASKED.isdisjoint(map(_strip_name_prefix, asked)) and not _has_link(operation):
         return None
+    around = ""
+    if operation.document:
+        around, schema = _find_graphql_value(schema, api.schemas)
     items = _find_list_pointer(schema, api.schemas)
     if items is None:
         return None
-    found = _detect_by_answer(schema, asked, items, api.schemas) or _detect_by_id(
-        schema, asked, items, api.schemas
+    found = (
+        _detect_by_answer(schema, asked, items, api.schemas)
+        or _detect_by_id(schema, asked, items, api.schemas)
+        or _detect_by_link(operation, items)
     )
-    return (
-        found or _detect_by_link(operation, items) or _detect_by_number(asked, items, api.schemas)
-    )
+    if found is None or (operation.document and found.style in _BY_URL):
+        # No URL leads to another page of what a document asks for.
+        found = _detect_by_number(asked, items, api.schemas)
+    return _put_within(around, found) if found is not None and around else found
+
+
+def _find_graphql_value(schema: Schema, schemas: Mapping[str, Schema]) -> tuple[str, Schema]:
+    """The pointer to the value of a document's one field, and its schema."""
+    data = merge_properties(schema, schemas).get("data", True)
+    fields = merge_properties(data, schemas)
+    return next(((f"/data/{_escape_token(name)}", part) for name, part in fields.items()), ("", {}))
+
+
+def _put_within(around: str, found: Paging) -> Paging:
+    """The paging of a value that stands at a pointer of the body."""
+    next_ = around + found.next if found.next and found.style != "id" else found.next
+    more = around + found.more if found.more else ""
+    return replace(found, items=around + found.items, next=next_, more=more)
 
 
 def _find_answer_schema(operation: Operation) -> Schema | None:
@@ -120,7 +145,8 @@ def _detect_by_answer(
     )
     following = next((told[name] for name in _NEXT if name in told), "")
     if cursor and following:
-        return Paging("cursor", items, cursor, following)
+        more = _find_more(schema, schemas)
+        return Paging("cursor", items, cursor, following, more=more)
     url = next((told[name] for name in _NEXT_URLS if name in told), "")
     is_paged = any(_strip_name_prefix(plain) in _OF_PAGES for plain in asked)
     return Paging("url", items, next=url) if url and is_paged else None
@@ -159,13 +185,18 @@ def _detect_by_id(
         "string",
         "integer",
     )
-    told = dict(_list_scalars(schema, schemas, ("boolean",)))
-    more = next((told[name] for name in _MORE if name in told), "")
+    more = _find_more(schema, schemas)
     takes = _IDS | {"after"} if more else _IDS
     after = next((p.name for plain, p in asked.items() if _strip_name_prefix(plain) in takes), "")
     if not (key and is_id and after):
         return None
     return Paging("id", items, after, f"/{_escape_token(key)}", more=more)
+
+
+def _find_more(schema: Schema, schemas: Mapping[str, Schema]) -> str:
+    """The pointer to a response's word whether there are more items, "" where it has none."""
+    told = dict(_list_scalars(schema, schemas, ("boolean",)))
+    return next((told[name] for name in _MORE if name in told), "")
 
 
 def _find_item_schema(schema: Schema, items: str, schemas: Mapping[str, Schema]) -> Schema:
@@ -217,9 +248,9 @@ def _find_first_value(parameter: Parameter, usual: int, schemas: Mapping[str, Sc
 
 
 def _is_plain(parameter: Parameter, schemas: Mapping[str, Schema]) -> bool:
-    """Whether a parameter is an optional value in the query that stands as it is."""
+    """Whether a parameter is a value in the query, or a variable, that stands as it is."""
     scalar = _find_type(parameter.schema, schemas) in ("string", "integer", "number", "")
-    return parameter.location == "query" and parameter.media_type is None and scalar
+    return parameter.location in ("query", "variable") and parameter.media_type is None and scalar
 
 
 def _strip_name_prefix(plain: str) -> str:

@@ -6,6 +6,7 @@ escapes, or as a name that `forge.naming` made.
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from collections.abc import Collection, Mapping
@@ -174,10 +175,7 @@ def _render_request(tool: ToolSpec, server: ServerSpec) -> list[str]:
     accepted = _find_accepted_types(operation)
     if accepted:
         written.append([f"        accept={format_literal(accepted)},"])
-    if tool.pager and tool.definition.paging:
-        written.append(_render_paging(tool.definition.paging))
-        written.append([f"        max_items={tool.pager},"])
-    return _render_call(written)
+    return _render_call(written + _render_paging(tool))
 
 
 def _render_graphql_request(tool: ToolSpec, route: str) -> list[str]:
@@ -185,19 +183,29 @@ def _render_graphql_request(tool: ToolSpec, route: str) -> list[str]:
     pairs = [f"{format_literal(a.parameter.name)}: {a.name}" for a in tool.arguments]
     given = [format_literal(route), _name_document(tool)]
     single = ", ".join([*given, f"{{{', '.join(pairs)}}}"] if pairs else given)
+    paged = _render_paging(tool)
     # 28: the rest of the line, `    return graphql.request()`.
-    if len(single) + 28 <= WIDTH:
+    if len(single) + 28 <= WIDTH and not paged:
         return [f"    return graphql.request({single})"]
     lines = [f"        {item}," for item in given]
     return [
         "    return graphql.request(",
         *lines,
         *(_render_list("{", pairs, "},", "        ") if pairs else ()),
+        *itertools.chain(*paged),
         "    )",
     ]
 
 
-def _render_paging(paging: Paging) -> list[str]:
+def _render_paging(tool: ToolSpec) -> list[list[str]]:
+    """Render `pages=` and `max_items=`, each as its lines; nothing for a tool without pages."""
+    paging = tool.definition.paging
+    if paging is None or not tool.pager:
+        return []
+    return [_render_pages(paging), [f"        max_items={tool.pager},"]]
+
+
+def _render_pages(paging: Paging) -> list[str]:
     """Render a call of `toolwright.pages` with the arguments that the style needs."""
     given = [format_literal(paging.parameter)] if paging.parameter else []
     if paging.next:
@@ -208,9 +216,8 @@ def _render_paging(paging: Paging) -> list[str]:
     if paging.more:
         given.append(f"more={format_literal(paging.more)}")
     single = _render_list(f"pages=by_{paging.style}(", given, "),", "        ")
-    if len(single) == 1:
-        return single
-    return [single[0], f"            {', '.join(given)}", single[-1]]
+    joined = f"            {', '.join(given)}"
+    return single if len(single) == 1 or len(joined) > WIDTH else [single[0], joined, single[-1]]
 
 
 def _find_accepted_types(operation: Operation) -> str:

@@ -44,6 +44,9 @@ _GRAPHQL_TYPE = re.compile(
     r"^\ufeff?(?:extend )?(?:schema|(?:type|input|interface|enum) \w++[^{:\n]*+) ?\{ *$",
     re.MULTILINE,
 )
+_GRAPHQL_BRACE = re.compile(
+    r"^\ufeff?(?:extend )?(?:schema|(?:type|input|interface|enum) \w++[^{:\n]*+) ?\{", re.MULTILINE
+)
 _GRAPHQL_START = re.compile(
     r"[\s\ufeff]*+(?:#[^\n]*+\n\s*+)*+"
     r"(?:\"|(?:directive @|(?:type|schema|extend|scalar|enum|interface|input|union)\b)(?! *:))"
@@ -203,7 +206,7 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
     except (yaml.YAMLError, ValueError) as error:
         if curl.has_curl_command(text):
             return {curl.KEY: text}
-        if _GRAPHQL_TYPE.search(text):
+        if _GRAPHQL_TYPE.search(text) or is_graphql_text(text):
             return _parse_graphql(text, name)
         reason = json_error or f"not YAML: {' '.join(str(error).replace(_NAMELESS, 'at ').split())}"
         if not json_error and _begins_with_tab(text, error):
@@ -216,7 +219,7 @@ def _parse_text(text: str, name: str, repeated: list[tuple[dict[str, Any], str]]
 
 def is_graphql_text(text: str) -> bool:
     """Whether a text is a GraphQL schema in its own language, by how it begins and one type."""
-    return bool(_GRAPHQL_START.match(text)) and bool(_GRAPHQL_TYPE.search(text))
+    return bool(_GRAPHQL_START.match(text)) and bool(_GRAPHQL_BRACE.search(text))
 
 
 def _parse_graphql(text: str, name: str) -> Any:

@@ -129,9 +129,10 @@ class Paging:
     """The paging style of a tool's list, where the API's document shows it.
 
     `items` and `next` are JSON pointers into an answer's body: the list, and the next page's cursor
-    or URL. `parameter` is the query parameter that asks for a page, `first` what it is for the
-    first page of an `offset` or `page` style. In the style `id` the next page is asked for by the
-    last item: `next` is a pointer into that, `more` one to the body's word whether there are more.
+    or URL. `parameter` is the query parameter, or the variable of a GraphQL document, that asks for
+    a page, `first` what it is for the first page of an `offset` or `page` style. In the style `id`
+    the next page is asked for by the last item: `next` is a pointer into that. `more` is one to the
+    body's word whether there are more.
     """
 
     style: Literal["cursor", "offset", "page", "url", "link", "id"]

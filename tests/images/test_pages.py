@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,7 +13,7 @@ from tests.images.conftest import Start
 from tests.images.host import Host, answer, definition, refusal
 
 SOURCE = """
-from toolwright import UNSET, http, tool
+from toolwright import UNSET, graphql, http, tool
 from toolwright.pages import by_cursor, by_id, by_link, by_offset, by_page, by_url
 
 @tool
@@ -30,6 +31,19 @@ def ids(starting_after=UNSET, max_items=UNSET):
 def bare_ids(after=UNSET, max_items=UNSET):
     return http.request("GET", "/things", query={"after": after},
         pages=by_id("after", item="/id", items="/data"), max_items=max_items)
+
+@tool
+def until_told(cursor=UNSET, max_items=UNSET):
+    return http.request("GET", "/things", query={"cursor": cursor},
+        pages=by_cursor("cursor", next="/meta/next", items="/data", more="/meta/more"),
+        max_items=max_items)
+
+@tool
+def connections(after=UNSET, colour=UNSET, max_items=UNSET):
+    return graphql.request("/graphql", "query things { things { nodes } }",
+        {"after": after, "colour": colour},
+        pages=by_cursor("after", next="/data/things/page/end", items="/data/things/nodes",
+            more="/data/things/page/more"), max_items=max_items)
 
 @tool
 def offsets(skip=UNSET, max_items=UNSET):
@@ -50,7 +64,17 @@ def urls(max_items=UNSET):
 def links(max_items=UNSET):
     return http.request("GET", "/things", pages=by_link(items=""), max_items=max_items)
 """
-NAMES = ("cursors", "ids", "bare_ids", "offsets", "numbers", "urls", "links")
+NAMES = (
+    "cursors",
+    "until_told",
+    "connections",
+    "ids",
+    "bare_ids",
+    "offsets",
+    "numbers",
+    "urls",
+    "links",
+)
 
 
 @pytest.fixture
@@ -75,8 +99,63 @@ def page(*items: int, following: Any = None) -> dict[str, Any]:
     return answer(200, {"data": list(items), "meta": {"next": following}, "total": 9})
 
 
+def told(*items: int, following: Any = None, more: Any = None) -> dict[str, Any]:
+    return answer(200, {"data": list(items), "meta": {"next": following, "more": more}})
+
+
+def connection(*nodes: int, end: Any = None, more: Any = None) -> dict[str, Any]:
+    things = {"nodes": list(nodes), "page": {"end": end, "more": more}}
+    return answer(200, {"data": {"things": things}})
+
+
+def variables(host: Host) -> list[Any]:
+    return [json.loads(params["body"]).get("variables") for params in host.asked]
+
+
 def known(*items: Any, more: Any = None) -> dict[str, Any]:
     return answer(200, {"data": [{"id": item} for item in items], "has_more": more})
+
+
+def test_a_cursor_of_the_last_page_is_not_followed_where_the_answer_says_it_is_the_last(
+    host: Host,
+) -> None:
+    scripted(host, told(1, following="a", more=True), told(2, following="b", more=False))
+    result = host.call("until_told", max_items=100)
+    assert queries(host) == [{}, {"cursor": "a"}]
+    assert result["structuredContent"]["pages"] == {"read": 2, "items": 2, "more": False}
+
+
+def test_a_cursor_is_followed_where_the_answer_leaves_out_whether_there_is_more(host: Host) -> None:
+    scripted(host, told(1, following="a"), told(2, following=""))
+    result = host.call("until_told", max_items=100)
+    assert queries(host) == [{}, {"cursor": "a"}]
+    assert result["structuredContent"]["body"]["data"] == [1, 2]
+
+
+def test_the_pages_of_a_connection_are_asked_for_by_a_variable(host: Host) -> None:
+    scripted(host, connection(1, 2, end="/c?==", more=True), connection(3, end="/c?==", more=False))
+    result = host.call("connections", colour="red", max_items=100)
+    assert variables(host) == [{"colour": "red"}, {"colour": "red", "after": "/c?=="}]
+    assert result["structuredContent"]["body"]["data"]["things"]["nodes"] == [1, 2, 3]
+    assert result["structuredContent"]["pages"] == {"read": 2, "items": 3, "more": False}
+    assert ["user-agent", "toolwright (max_items=100)"] in host.asked[0]["headers"]
+    assert {params["url"] for params in host.asked} == {host.asked[0]["url"]}
+
+
+def test_errors_on_a_further_page_of_a_connection_keep_what_was_had(host: Host) -> None:
+    refused = answer(200, {"errors": [{"message": "the cursor is stale"}]})
+    scripted(host, connection(1, end="c", more=True), refused)
+    result = host.call("connections", max_items=100)["structuredContent"]
+    assert result["body"]["data"]["things"]["nodes"] == [1]
+    assert result["pages"]["more"] is True
+    assert "the cursor is stale" in result["pages"]["stopped"]
+
+
+def test_a_connection_without_max_items_is_one_plain_request(host: Host) -> None:
+    scripted(host, connection(1, end="c", more=True))
+    host.call("connections", after="b")
+    assert variables(host) == [{"after": "b"}]
+    assert not any(name == "user-agent" for name, _ in host.asked[0]["headers"])
 
 
 def test_the_last_item_asks_for_the_next_page_while_there_is_more(host: Host) -> None:

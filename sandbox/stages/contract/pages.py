@@ -16,6 +16,7 @@ from sandbox.wire.exchange import Headers, WireRequest, WireResponse
 _ONWARD = "https://elsewhere.example/other?after=page-{}&x=a%20b"
 """URL given for the next page, on another host: only its query may be used."""
 _ABSENT = object()
+_VARIABLES = "variables"
 LIMIT_TOLD = "toolwright (max_items="
 """How the user agent of a list's requests begins."""
 
@@ -25,8 +26,8 @@ Fits = Callable[[WireResponse], bool]
 
 @dataclass(frozen=True)
 class ServedPages:
-    """The answers of a list's pages in order; `asked` is what the query of each request after the
-    first must hold: the paging parameter's value, or the whole query.
+    """The answers of a list's pages in order; `asked` is what each request after the first must
+    hold: the value of the paging parameter or variable, or the whole query.
     """
 
     paging: Paging
@@ -74,12 +75,18 @@ def _build_numbered(
 def _build_named(
     paging: Paging, sample: WireResponse, body: Any, found: list[Any], fits: Fits
 ) -> ServedPages | None:
-    """Three pages of which each but the last names the next."""
+    """Three pages of which each but the last names the next. Where the answer has a word whether
+    there are more, the last one names a page as well.
+    """
     names = _choose_names(paging, _resolve_pointer(body, paging.next))
     answers: list[WireResponse] = []
     for name in (*names, None):
         choices = [name] if name is not None else [_ABSENT, None, ""]
-        made = (_build_page(paging, sample, body, found, choice) for choice in choices)
+        told = body
+        if paging.more:
+            choices = [name or names[-1]]
+            told = _replace_at(body, paging.more, name is not None)
+        made = (_build_page(paging, sample, told, found, choice) for choice in choices)
         answer = next(filter(fits, made), None)
         if answer is None:
             return None
@@ -188,6 +195,9 @@ def _check_onward(
         yield f"the next page was asked for by {request.method} {request.url[:160]}"
     if first.headers != request.headers:
         yield "the next page was asked for with other headers"
+    if first.body:
+        yield from _check_variable(paging, first, request, asked)
+        return
     if not paging.parameter:
         if after.query != asked:
             yield f"the next page was asked for with {after.query[:100]!r}, not {asked!r}"
@@ -196,6 +206,32 @@ def _check_onward(
     now = parse_qsl(after.query, True)
     if sorted(now) != sorted([*was, (paging.parameter, asked)]):
         yield f"the next page was asked for with {after.query[:100]!r}, not {asked!r}"
+
+
+def _check_variable(
+    paging: Paging, first: WireRequest, request: WireRequest, asked: str
+) -> Iterator[str]:
+    """The problems of a GraphQL request for a further page: only one variable may be another."""
+    before, after = _read_body(first), _read_body(request)
+    given = _read_variables(after)
+    told = str(given.get(paging.parameter))
+    wanted = {**_read_variables(before), paging.parameter: given.get(paging.parameter)}
+    is_same = is_equal_json({**before, _VARIABLES: {}}, {**after, _VARIABLES: {}})
+    if told != asked or not is_same or not is_equal_json(wanted, given):
+        yield f"the next page was asked for with {told[:100]!r}, not {asked!r} alone"
+
+
+def _read_body(request: WireRequest) -> dict[str, Any]:
+    try:
+        body = json.loads(request.body)
+    except (ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _read_variables(body: Mapping[str, Any]) -> dict[str, Any]:
+    given = body.get(_VARIABLES)
+    return given if isinstance(given, dict) else {}
 
 
 def _check_items(

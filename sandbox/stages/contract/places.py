@@ -50,6 +50,13 @@ def find_pager(tool: ToolDefinition) -> str:
     return next(found, "")
 
 
+def find_asking_place(tool: ToolDefinition, operation: Operation) -> ArgumentPlace | None:
+    """The place of what asks for a page; None for a tool without pages, or where a URL does."""
+    if tool.paging is None or not tool.paging.parameter:
+        return None
+    return ArgumentPlace("variable" if operation.document else "query", tool.paging.parameter)
+
+
 def check_claims(
     tool: ToolDefinition, operation: Operation, credentials: frozenset[ArgumentPlace] = frozenset()
 ) -> tuple[str, ...]:
@@ -60,9 +67,9 @@ def check_claims(
     claimed = find_places(tool)
     known = {get_place(parameter): parameter for parameter in operation.parameters}
     problems = []
-    asks = tool.paging.parameter if tool.paging else ""
-    if asks and ArgumentPlace("query", asks) not in known:
-        problems.append(f"the pages go by {asks}, which is no query parameter of the operation")
+    asks = find_asking_place(tool, operation)
+    if asks is not None and asks not in known:
+        problems.append(f"the pages go by {asks}, which the operation does not have")
     for argument in tool.input_schema.get("properties", {}):
         place = claimed.get(argument)
         if place is None and argument == find_pager(tool):

@@ -14,7 +14,12 @@ from sandbox.schemas.directional import DirectionalValidator
 from sandbox.schemas.regex import AWKWARD
 from sandbox.schemas.samples import Sampler, Unsatisfiable, Variant
 from sandbox.stages.contract.pages import ServedPages, build_pages
-from sandbox.stages.contract.places import ArgumentPlace, find_pager, find_places
+from sandbox.stages.contract.places import (
+    ArgumentPlace,
+    find_asking_place,
+    find_pager,
+    find_places,
+)
 from sandbox.stages.contract.request import list_documented_schemas
 from sandbox.stages.contract.result import Expectation
 from sandbox.stages.mock.answers import AnswerBuilder, DocumentedAnswer
@@ -377,7 +382,7 @@ class MockSubject:
         success = self._answers.find_json_success(self.operation)
         if paging is None or success is None:
             return None
-        place = ArgumentPlace("query", paging.parameter)
+        place = find_asking_place(self.tool, self.operation)
         given = next((v for n, v in minimal.items() if self.places.get(n) == place), None)
         try:
             sample = self._answers.build_answer(success, "full")

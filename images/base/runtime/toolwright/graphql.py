@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from . import http
 from .errors import Upstream
-from .values import Unset
+from .pages import follow
+from .values import UNSET, Unset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .answers import Answer
+    from .pages import Pages
 
 MAX_SHOWN = 10
 
@@ -27,17 +29,37 @@ class GraphqlError(Upstream):
         super().__init__(f"the API answered with errors: {told}")
 
 
-def request(template: str, document: str, variables: Mapping[str, Any] | None = None) -> Answer:
-    """Send a document with its variables; those that are UNSET are left out.
+def request(
+    template: str,
+    document: str,
+    variables: Mapping[str, Any] | None = None,
+    *,
+    pages: Pages | None = None,
+    max_items: int | Unset = UNSET,
+) -> Answer:
+    """Send a document with its variables; those that are UNSET are left out. Where `max_items` is
+    given, `pages` are followed for so many items by a variable, as `http.request` does.
 
     Raises GraphqlError where the answer has errors, and as `http.request`.
     """
     given = {
         name: value for name, value in (variables or {}).items() if not isinstance(value, Unset)
     }
-    answer = http.request(
-        "POST", template, json={"query": document, **({"variables": given} if given else {})}
-    )
+    if pages is None or isinstance(max_items, Unset):
+        return _send(template, document, given, {})
+    header = {"user-agent": f"toolwright (max_items={max_items})"}
+
+    def ask(asked: Mapping[str, Any], text: str) -> tuple[Answer, str]:
+        return _send(template, document, asked, header), repr(asked)
+
+    return follow(pages, ask, given, max_items, takes_urls=False)
+
+
+def _send(
+    template: str, document: str, given: Mapping[str, Any], header: Mapping[str, str]
+) -> Answer:
+    asked = {"query": document, **({"variables": given} if given else {})}
+    answer = http.request("POST", template, header=header, json=asked)
     said = answer.body if isinstance(answer.body, dict) else {}
     errors = said.get("errors")
     if errors:

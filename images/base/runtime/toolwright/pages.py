@@ -6,7 +6,7 @@ import json
 import re
 
 from .answers import Answer
-from .errors import HttpError, MalformedAnswer, RequestFailed
+from .errors import RequestFailed, Upstream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     Ask = Callable[[Mapping[str, Any], str], tuple[Answer, str]]
-    """Sends the request with these query parameters, or with this query text as it is; returns the
-    answer and the URL that was asked.
+    """Sends the request with these query parameters or variables, or with this query text as it is;
+    returns the answer and what tells the request from others, its URL.
     """
 
 MAX_PAGES = 100
@@ -28,8 +28,8 @@ _STOPPING = frozenset({"timeout", "unreachable", "rate_limited", "too_large"})
 
 
 class Pages:
-    """How the pages of a list follow each other. `items` and `next` are JSON pointers into an
-    answer; `parameter` is the query parameter that asks for a page.
+    """How the pages of a list follow each other. `items`, `next` and `more` are JSON pointers into
+    an answer; `parameter` is the query parameter or variable that asks for a page.
     """
 
     __slots__ = ("first", "items", "more", "next", "parameter", "style")
@@ -47,9 +47,11 @@ class Pages:
         self.next, self.first, self.more = next, first, more
 
 
-def by_cursor(parameter: str, *, next: str, items: str) -> Pages:
-    """The answer tells the next page's cursor, or its URL; nothing where there is none."""
-    return Pages("cursor", items, parameter, next)
+def by_cursor(parameter: str, *, next: str, items: str, more: str = "") -> Pages:
+    """The answer tells the next page's cursor, or its URL; nothing where there is none, or where it
+    says `false` at `more`.
+    """
+    return Pages("cursor", items, parameter, next, more=more)
 
 
 def by_offset(parameter: str, *, items: str, first: int = 0) -> Pages:
@@ -82,8 +84,10 @@ def by_link(*, items: str) -> Pages:
 class _Walk:
     """The pages read so far."""
 
-    def __init__(self, pages: Pages, query: Mapping[str, Any], answer: Answer) -> None:
-        self.pages, self.query, self.last = pages, query, answer
+    def __init__(
+        self, pages: Pages, query: Mapping[str, Any], answer: Answer, takes_urls: bool
+    ) -> None:
+        self.pages, self.query, self.last, self.takes_urls = pages, query, answer, takes_urls
         self.page = pointed(answer.body, pages.items)
         self.items = list(self.page) if isinstance(self.page, list) else []
         self.length, self.read, self.size = len(self.items), 1, len(answer.data)
@@ -97,10 +101,11 @@ class _Walk:
             return self._by_url(next_link(self.last.headers.get("link", "")))
         if pages.style in ("cursor", "url"):
             target = pointed(self.last.body, pages.next)
-            if not _is_name(target):
+            is_last = bool(pages.more) and pointed(self.last.body, pages.more) is False
+            if is_last or not _is_name(target):
                 return None
             is_url = isinstance(target, str) and re.match(r"https?://|[/?]", target)
-            if is_url or pages.style == "url":
+            if (is_url and self.takes_urls) or pages.style == "url":
                 return self._by_url(str(target))
             return {**self.query, pages.parameter: target}, ""
         if not self.page:
@@ -163,15 +168,18 @@ class _Walk:
         return made
 
 
-def follow(pages: Pages, ask: Ask, query: Mapping[str, Any], limit: int) -> Answer:
+def follow(
+    pages: Pages, ask: Ask, query: Mapping[str, Any], limit: int, takes_urls: bool = True
+) -> Answer:
     """The first page and those after it until `limit` items are had, MAX_PAGES read or none is
-    left; `pages` of the answer says how many were read and whether more are left.
+    left; `pages` of the answer says how many were read and whether more are left. Without
+    `takes_urls` a cursor that looks like a URL is a cursor.
 
     What goes wrong after the first page ends the walk, which `stopped` tells; the first page's
     failure is the call's. An answer without the list is returned as it is.
     """
     first, url = ask(query, "")
-    walk = _Walk(pages, query, first)
+    walk = _Walk(pages, query, first, takes_urls)
     if not isinstance(walk.page, list):
         return first
     seen = {url}
@@ -182,11 +190,9 @@ def follow(pages: Pages, ask: Ask, query: Mapping[str, Any], limit: int) -> Answ
             return walk.answer(limit)
         try:
             answer, url = ask(*onward) if _is_new(onward, seen) else (None, "")
-        except RequestFailed as error:
-            if error.kind not in _STOPPING:
+        except Upstream as error:
+            if isinstance(error, RequestFailed) and error.kind not in _STOPPING:
                 raise
-            answer, walk.stopped = None, str(error)[:300]
-        except (HttpError, MalformedAnswer) as error:
             answer, walk.stopped = None, str(error)[:300]
         if answer is None or url in seen:
             walk.stopped = walk.stopped or "the API names the same page again"

@@ -10,10 +10,12 @@ from graphql import build_schema, graphql_sync, introspection_from_schema, parse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forge.compiler.compile import compile_document
 from forge.errors import NoUsableOperation
+from forge.readers.document import parse_document
 from forge.readers.graphql.reader import INTROSPECTION, build_introspection_url
 from forge.readers.graphql.schema import find_schema_object
-from sandbox.bundle.model import ToolDefinition, read_bundle, write_bundle
+from sandbox.bundle.model import Paging, ToolDefinition, read_bundle, write_bundle
 from sandbox.schemas.validator import get_checker
 from sandbox.stages.static.stage import prove_static
 from sandbox.wire.exchange import WireRequest
@@ -310,3 +312,57 @@ def test_a_body_that_is_no_request_carries_no_document() -> None:
     assert extract_document(b"\xff") is None
     assert extract_document(b"[" * 100_000) is None
     assert extract_document(b'{"query": 7}') is None
+
+
+def paging(query: str, types: str) -> Paging | None:
+    sdl = f"type Query {{ {query} }} type Thing {{ id: ID! name: String }} {types}"
+    made = compile_document(parse_document(sdl.encode(), "s.graphql"), base_url=ENDPOINT)
+    (tool,) = made.bundle.tools
+    return tool.paging
+
+
+EDGES = "type Edge { cursor: String! node: Thing }"
+INFO = "type Info { hasNextPage: Boolean! endCursor: String }"
+
+
+@pytest.mark.parametrize(
+    ("query", "types", "expected"),
+    [
+        (
+            "things(first: Int, after: String): Things!",
+            f"type Things {{ edges: [Edge] pageInfo: Info! }} {EDGES} {INFO}",
+            Paging(
+                "cursor",
+                "/data/things/edges",
+                "after",
+                "/data/things/pageInfo/endCursor",
+                more="/data/things/pageInfo/hasNextPage",
+            ),
+        ),
+        (
+            "listThings(limit: Int, nextToken: String): Things",
+            "type Things { items: [Thing]! nextToken: String }",
+            Paging("cursor", "/data/listThings/items", "nextToken", "/data/listThings/nextToken"),
+        ),
+        (
+            "things(skip: Int, take: Int): [Thing!]!",
+            "",
+            Paging("offset", "/data/things", "skip"),
+        ),
+        (
+            "things(page: Int): Things",
+            "type Info { pages: Int next: String } type Things { info: Info results: [Thing] }",
+            Paging("page", "/data/things/results", "page", first=1),
+        ),
+        ("things(limit: Int): [Thing!]!", "", None),
+        ("thing(page: Int): Thing", "", None),
+    ],
+)
+def test_the_pages_of_a_query_are_found(query: str, types: str, expected: Paging | None) -> None:
+    assert paging(query, types) == expected
+
+
+def test_a_mutation_is_never_asked_page_by_page() -> None:
+    sdl = "type Query { a: Int } type Mutation { drop(skip: Int, take: Int): [String!]! }"
+    made = compile_document(parse_document(sdl.encode(), "s.graphql"), base_url=ENDPOINT)
+    assert [tool.paging for tool in made.bundle.tools] == [None, None]

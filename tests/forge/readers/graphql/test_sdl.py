@@ -101,6 +101,15 @@ def test_a_schema_is_found_by_how_it_begins_and_no_page_with_an_example_of_one()
     assert detect_dialect(b"type: object\nproperties:\n  a: {}\n") is None
 
 
+@pytest.mark.parametrize("start", ["", "\n", "# The shop.\n", '"""All."""\n'])
+def test_a_schema_whose_types_stand_on_a_line_each_is_read(start: str) -> None:
+    text = start + "type Query { things(n: Int): [Thing!]! }\ntype Thing { id: ID! }\n"
+    made = compile_document(
+        parse_document(text.encode(), "s"), base_url="https://a.example/graphql"
+    )
+    assert [tool.name for tool in made.bundle.tools] == ["things"]
+
+
 def test_more_words_than_a_schema_may_have_are_refused() -> None:
     with pytest.raises(sdl.SchemaUnreadable, match="tokens"):
         sdl.read_sdl("type Query {" + " " + "a:A " * (sdl.MAX_TOKENS // 3 + 9) + "}")

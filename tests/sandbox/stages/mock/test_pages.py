@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from forge.compiler.compile import compile_document
+from forge.readers.document import parse_document
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.report import CaseResult
 from sandbox.stages.prove import prove_bundle
@@ -96,3 +98,42 @@ def test_a_server_that_follows_pages_wrongly_is_rejected(
         assert {cell.operation for cell in failed} == {operation}
         assert {cell.case for cell in failed} <= {"pages", "pages:some"}
     assert failed
+
+
+CONNECTION = """
+type Query { things(first: Int, after: String, colour: String!): Things! }
+type Things { nodes: [Thing!]! pageInfo: Info! }
+type Thing { id: ID! }
+type Info { hasNextPage: Boolean! endCursor: String }
+"""
+GRAPHQL = compile_document(
+    parse_document(CONNECTION.encode(), "s.graphql"), base_url="https://a.example/graphql"
+).bundle
+
+
+def failed_walks(bundle: Bundle) -> set[str]:
+    static, mock, *_ = asyncio.run(prove_bundle(bundle, LocalRunner())).reports
+    assert static.verdict == "passed", static.findings
+    cells = {cell.case: cell.verdict for cell in mock.cases}
+    assert cells["pages"] != "skipped" != cells["pages:some"]
+    return {cell.case for cell in mock.list_failures()}
+
+
+def test_the_pages_of_a_connection_are_proved() -> None:
+    assert failed_walks(GRAPHQL) == set()
+
+
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [
+        ("/pageInfo/endCursor", "/pageInfo/startCursor"),
+        ('by_cursor(\n            "after"', 'by_cursor(\n            "before"'),
+        ('more="/data/things/pageInfo/hasNextPage"', 'more=""'),
+        ("/data/things/nodes", "/data/things/edges"),
+        ("max_items=max_items", "max_items=1"),
+    ],
+)
+def test_a_server_that_follows_a_connection_wrongly_is_rejected(written: str, instead: str) -> None:
+    assert written in GRAPHQL.source_code
+    source = GRAPHQL.source_code.replace(written, instead)
+    assert failed_walks(replace(GRAPHQL, source_code=source)) & {"pages", "pages:some"}
