@@ -142,6 +142,14 @@ def load_input_schema(tool: str) -> Mapping[str, Any] | None:
     return schema if isinstance(schema, Mapping) else None
 
 
+def is_tool_missing(tool: str) -> bool:
+    """Whether the home can be read and has no such tool."""
+    database = load_settings().database
+    if database is None or is_unusable(database):
+        return False
+    return not find_listing(database, *tool.partition(".")[::2])
+
+
 def _find_stored(kind: Kind, prefix: str) -> list[str]:
     try:
         database = load_settings().database

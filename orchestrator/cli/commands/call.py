@@ -16,7 +16,12 @@ from orchestrator.approvals.text import escape_line
 from orchestrator.calling import Caller, open_caller
 from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
 from orchestrator.cli.answers import print_answer
-from orchestrator.cli.identifiers import ArgumentWord, StoredName, load_input_schema
+from orchestrator.cli.identifiers import (
+    ArgumentWord,
+    StoredName,
+    is_tool_missing,
+    load_input_schema,
+)
 from orchestrator.cli.progress.working import WorkingLine, open_shown
 from orchestrator.cli.terminal import (
     FAILED,
@@ -139,6 +144,8 @@ def _read_arguments(tool: str, given: tuple[str, ...]) -> Mapping[str, Any]:
     if len(given) < 2 and not any(map(is_word, given)):
         return _read_object(tool, given[0]) if given else {}
     schema = load_input_schema(tool) or ANY
+    if schema is ANY and is_tool_missing(tool):
+        raise UnknownTool(tool)
     return read_words(given, schema, render_example_call(tool, schema))
 
 

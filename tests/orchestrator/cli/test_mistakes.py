@@ -545,6 +545,12 @@ def test_the_one_argument_of_a_tool_is_offered_as_a_word(tmp_path: Path) -> None
     assert "`toolwright call mail.get_zone zone_id=3`" in told.stderr
 
 
+def test_a_tool_that_is_not_there_is_told_before_what_its_arguments_may_be(tmp_path: Path) -> None:
+    told = run_words(make_home(tmp_path).home, "call", "dns.zones", "limit=3")
+    assert "there is no tool 'dns.zones'" in told.stderr
+    assert "JSON" not in told.stderr
+
+
 def test_line_ends_of_an_answer_are_blanks_in_the_message_of_an_approval() -> None:
     outcome = {"error": "HTTP 422 Unprocessable Content\n\n{}\x1b[31m"}
     told = render_outcome(replace(approval(), state="failed", outcome=outcome))
