@@ -6,11 +6,10 @@ import html
 import itertools
 import re
 import unicodedata
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
-from sandbox.injection import find_instruction
-from sandbox.linear_patterns import Selector, compile_linear_set, join_words
+from sandbox.injection import SIGNS, SignSearch
 
 # Each alternative stops at the next of its opening signs, so that no text takes quadratic time.
 _TAG = re.compile(r"<(?:/?[A-Za-z][^<>]{0,200}>|!--.*?(?:-->|\Z))", re.DOTALL)
@@ -35,8 +34,7 @@ _INVISIBLE = re.compile(
 )
 
 
-# What sentences say that speak to a model, as poisoned tools have them.
-_TO_A_MODEL = re.compile(
+_ADDRESSED = re.compile(
     r"""\b(?:
         (?:ignore|disregard|forget|override)\s
             (?:(?:all|any|the|your|every|of|these|those)\s){0,3}
@@ -48,8 +46,12 @@ _TO_A_MODEL = re.compile(
     )\b""",
     re.IGNORECASE | re.VERBOSE,
 )
+_WORDS = ("instruction", "rules", "prompt", "guideline", "the user")
+_TO_A_MODEL = SignSearch((((_WORDS,), _ADDRESSED), *SIGNS))
+"""What sentences say that speak to a model, as poisoned tools have them: more than refuses a
+server, since only the sentence is left out.
+"""
 _SENTENCES = re.compile(r"[^.!?]+[.!?]*\s*|[.!?]+\s*")
-_SUSPECTS = ("instruction", "rules", "prompt", "guideline", "the user")
 _HISSING = ("ch", "s", "sh", "x")
 REMEMBERED = 4_096
 """How many lines are remembered: descriptions say the same of a parameter in each operation."""
@@ -123,20 +125,13 @@ def redact_instructions(line: str) -> str:
 
     The patterns catch only what is known; clients have to treat descriptions as data all the same.
     """
-    is_suspect = _compile_suspects().Match(line.encode(errors="replace"))
-    if not is_suspect and not find_instruction(line):
+    if not _TO_A_MODEL.find_phrase(line):
         return line
     parts = (
-        f"{LEFT_OUT} " if _TO_A_MODEL.search(sentence) or find_instruction(sentence) else sentence
+        f"{LEFT_OUT} " if _TO_A_MODEL.find_phrase(sentence) else sentence
         for sentence in _SENTENCES.findall(line)
     )
     return "".join(part for part, _ in itertools.groupby(parts)).strip()
-
-
-@cache
-def _compile_suspects() -> Selector:
-    """The words of which one is in each sentence that `_TO_A_MODEL` finds."""
-    return compile_linear_set(["(?i)" + join_words(_SUSPECTS)])
 
 
 def shorten_text(text: str, limit: int) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Iterable
+from functools import cached_property
 
 from sandbox.linear_patterns import Selector, compile_linear_set, join_words
 
@@ -44,7 +45,11 @@ SECRETS = re.compile(
     re.IGNORECASE,
 )
 """An order to hand on a secret of whoever calls."""
-SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
+Sign = tuple[tuple[tuple[str, ...], ...], re.Pattern[str]]
+"""Groups of words, in the order in which they stand in what a pattern finds, and the pattern: it is
+searched only where a word of each group follows one of the group before, as in few texts.
+"""
+SIGNS: tuple[Sign, ...] = (
     (
         (("system", "assistant", "developer", "<|", "[inst", "[/inst"),),
         ROLE,
@@ -109,26 +114,37 @@ SIGNS: tuple[tuple[tuple[tuple[str, ...], ...], re.Pattern[str]], ...] = (
         ),
     ),
 )
-"""Groups of words, in the order in which they stand in what a pattern finds, and the pattern: it is
-searched only where a word of each group follows one of the group before, as in few texts.
-"""
 MAX_READ = 20_000
+
+
+class SignSearch:
+    """A search for the phrases that signs find, with one look at a text for the words of all."""
+
+    def __init__(self, signs: Iterable[Sign]) -> None:
+        self.signs = tuple(signs)
+
+    @cached_property
+    def _words(self) -> Selector:
+        joined = (".*".join(map(join_words, groups)) for groups, _ in self.signs)
+        return compile_linear_set("(?is)" + words for words in joined)
+
+    def find_phrase(self, text: str) -> str:
+        """The phrase of the first sign that finds one in the first `MAX_READ` characters, at most
+        120 characters of it; "" if none does.
+        """
+        near = self._words.Match(text[:MAX_READ].encode(errors="replace"))
+        for number in sorted(near or ()):
+            found = self.signs[number][1].search(text, 0, MAX_READ)
+            if found:
+                return found[0][:120]
+        return ""
+
+
+_INSTRUCTIONS = SignSearch(SIGNS)
 
 
 def find_instruction(text: str) -> str:
     """The first phrase, at most 120 characters, that instructs a model; "" if there is none. A
     heuristic over the first `MAX_READ` characters: other wordings are not found.
     """
-    near = _compile_words().Match(text[:MAX_READ].encode(errors="replace"))
-    for number in sorted(near or ()):
-        _, sign = SIGNS[number]
-        found = sign.search(text, 0, MAX_READ)
-        if found:
-            return found[0][:120]
-    return ""
-
-
-@cache
-def _compile_words() -> Selector:
-    """The words of each sign, one look for all of them."""
-    return compile_linear_set("(?is)" + ".*".join(map(join_words, groups)) for groups, _ in SIGNS)
+    return _INSTRUCTIONS.find_phrase(text)
