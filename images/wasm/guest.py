@@ -28,6 +28,7 @@ import wit_world  # type: ignore[import-not-found]
 from toolwright.broker import BrokerTransport  # type: ignore[import-not-found]
 from toolwright.bundle import Bundle  # type: ignore[import-not-found]
 from toolwright.protocol import Connection, PendingCall  # type: ignore[import-not-found]
+from toolwright.rehearsal import rehearse  # type: ignore[import-not-found]
 from toolwright.wire import encode, outcome, parse  # type: ignore[import-not-found]
 
 MAX_JSON_NESTING = 1000
@@ -44,17 +45,6 @@ HOLES = (*range(8, 513, 8), *(512 << n for n in range(1, 8)))
 ones."""
 FRESH_BYTES = 32 * 1024
 """So much in one row lies in no hole."""
-SAMPLE = """
-from toolwright import http, tool
-
-@tool
-def fetch(key):
-    return http.request("GET", "/items/{key}", path={"key": key}, query={"a": "b"})
-
-@tool
-def echo(key):
-    return {"key": key}
-"""
 _STRINGS_AND_SCALARS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^"\[\]{}]+', re.DOTALL)
 _RUNS = re.compile(r"[\[{]+|[\]}]+")
 _raw_decode = json.JSONDecoder.raw_decode
@@ -172,28 +162,8 @@ def _import_all() -> None:
 
 
 def _rehearse() -> None:
-    """Load a server and call it, so that nothing is done for the first time when it counts.
-
-    At build time this fills caches, in an instance the memory that is written to.
-    """
-    answer = {"status": 200, "headers": [["content-type", "application/json"]], "body": '{"n": 1}'}
-    connection = Connection(
-        None, lambda bundle, _: BrokerTransport(bundle.base_url, lambda params: {"result": answer})
-    )
-    tool = {"description": "", "access": "read", "input_schema": {}}
-    tool |= {"output_schema": {"type": "object"}, "requests": [], "security": []}
-    tools = [{**tool, "name": "fetch"}, {**tool, "name": "echo"}]
-    manifest = {"name": "sample", "version": 1, "base_url": "https://sample.invalid/v1"}
-    messages: tuple[tuple[str, dict[str, Any]], ...] = (
-        ("toolwright/load", {"manifest": manifest, "tools": tools, "source": SAMPLE}),
-        ("initialize", {"capabilities": {"experimental": {"toolwright/request": {}}}}),
-        ("tools/call", {"name": "fetch", "arguments": {"key": "a"}}),
-        ("tools/call", {"name": "echo", "arguments": {"key": "a"}}),
-    )
-    for method, params in messages:
-        message = {"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
-        if "error" in json.loads(_answered(connection, encode(message).decode())):
-            raise RuntimeError(f"the rehearsal failed at {method}")
+    """At build time this fills caches, in an instance the memory that is written to."""
+    rehearse(lambda connection, line: _answered(connection, line.decode()).encode())
 
 
 def _fill_block(size: int) -> object:

@@ -55,6 +55,8 @@ class Pipe:
 
     def run(self) -> None:
         """Returns at the end of input, when calls had a moment to finish."""
+        # The first call finds its thread running: a spare server waits long before it is asked.
+        self._start_thread()
         for line in self._lines():
             if line is None:
                 self._send(error(None, INVALID_REQUEST, f"a line is longer than {MAX_LINE} bytes"))
@@ -101,13 +103,16 @@ class Pipe:
                 self._unfinished += 1
                 self._queue.put(call)
                 if self._threads < MAX_CALLS and self._threads < self._unfinished:
-                    self._threads += 1
-                    threading.Thread(target=self._work, daemon=True).start()
+                    self._start_thread()
         if known:
             reason = "a call with this id is running"
             self._send(error(call.identity, INVALID_REQUEST, reason))
         elif full:
             self._send(error(call.identity, INTERNAL_ERROR, "too many calls are waiting"))
+
+    def _start_thread(self) -> None:
+        self._threads += 1
+        threading.Thread(target=self._work, daemon=True).start()
 
     def _work(self) -> None:
         while True:
