@@ -111,6 +111,13 @@ class _Wanted:
         place = str(next((each["x-in"] for each in self.alternatives if "x-in" in each), ""))
         return place.partition(":")[0] in ("path", "query", "header", "cookie")
 
+    @property
+    def is_decimal(self) -> bool:
+        """Whether the value is a number that may be given as its text, so that no digit is lost."""
+        return self.types - {"null"} == {"number", "string"} and not any(
+            list_choices(each) for each in self.alternatives
+        )
+
     def takes(self, value: Any) -> bool:
         kinds = _find_kinds(value)
         return not self.types or bool(kinds & self.types)
@@ -286,6 +293,8 @@ def _read_text(word: _Word, text: str, wanted: _Wanted) -> Any:
     if not isinstance(value, str) and wanted.takes(value):
         if is_text and wanted.is_written_plain and isinstance(value, bool | int | float):
             return text
+        if wanted.is_decimal and isinstance(value, int | float):
+            return value if exactjson.dumps(value).decode() == text else text
         if is_text:
             raise _WordUnreadable(_render_readings(word, text))
         return value

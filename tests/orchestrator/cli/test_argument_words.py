@@ -180,6 +180,43 @@ def test_a_number_that_may_be_a_text_has_one_reading_where_both_are_written_alik
         read("id=null", schema={"type": "object", "properties": {"id": nothing}})
 
 
+PATTERN = r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$"
+
+
+@pytest.mark.parametrize("text", [{}, {"pattern": PATTERN}])
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("19.99", 19.99),
+        ("3", 3),
+        ("19.90", "19.90"),
+        ("0.1000000000000000055511151231257827", "0.1000000000000000055511151231257827"),
+        ("1,5", "1,5"),
+    ],
+)
+def test_a_decimal_is_the_number_that_is_written_and_a_text_where_a_digit_would_be_lost(
+    text: dict[str, Any], word: str, value: Any
+) -> None:
+    kinds = [{"type": "number"}, {"type": "string", **text}, {"type": "null"}]
+    schema = {"type": "object", "properties": {"price": {"anyOf": kinds}}}
+    assert read(f"price={word}", schema=schema) == {"price": value}
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"type": ["integer", "string"]},
+        {"type": ["number", "string", "boolean"]},
+        {"anyOf": [{"type": "number"}, {"enum": ["1", "all"]}]},
+    ],
+)
+def test_a_number_that_may_be_a_text_and_is_no_decimal_has_two_readings(
+    wanted: dict[str, Any],
+) -> None:
+    with pytest.raises(click.UsageError, match="both"):
+        read("price=1", schema={"type": "object", "properties": {"price": wanted}})
+
+
 def test_an_example_has_what_every_part_of_an_object_requires() -> None:
     alert = {"allOf": [{"properties": {"at": {"type": "string"}}}, {"$ref": "#/$defs/Named"}]}
     named = {"properties": {"labels": {"type": "object"}}, "required": ["labels"]}
