@@ -221,10 +221,24 @@ def _find_target(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
 
 
 def _choose_alternative(real: list[Any]) -> Mapping[str, Any] | None:
-    """The only one; of a value and a list of such values (`?status=a&status=b`) the list."""
+    """The only one; of a value and a list of such values (`?status=a&status=b`) the list; of a
+    number and its text, which loses no digit of a decimal, the number.
+    """
     if len(real) == 2:
+        numbers = [each for each in real if _is_plain(each, "number")]
+        if numbers and any(_is_plain(each, "string") for each in real):
+            return numbers[0]
         real = [each for each in real if isinstance(each, Mapping) and each.get("items") in real]
     return real[0] if len(real) == 1 and isinstance(real[0], Mapping) else None
+
+
+def _is_plain(schema: Any, kind: str) -> bool:
+    """Whether a schema is of one type and lists no values."""
+    return (
+        isinstance(schema, Mapping)
+        and declared_types(schema) == {kind}
+        and not schema.keys() & {"enum", "const"}
+    )
 
 
 def _merge_parts(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,9 +110,19 @@ BUILT = tool("body", body={"$ref": "#/$defs/Built"}) | {"$defs": {
     "Base": {"type": "object", "properties": {"name": TEXT}, "required": ["name"]},
     "Built": {"allOf": [{"$ref": "#/$defs/Base"}, {"properties": {"born": DAY}}]},
 }}  # fmt: skip
+PRICED = tool("body", body={
+    "type": "object",
+    "properties": {
+        "name": TEXT,
+        "price": {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^\d*\.?\d*$"}]},
+    },
+    "required": ["name", "price"],
+})  # fmt: skip
 MEMO = tool("input", input={"type": "object", "properties": {"text": TEXT}, "required": ["text"]})
 
 READ = [
+    ("create a product Pen with price 19.99", PRICED, {"body": {"name": "Pen", "price": 19.99}}),
+    ("add a product called Pen for 20", PRICED, {"body": {"name": "Pen", "price": 20}}),
     ("list the paid orders", SOME, {"status": ["paid"]}),
     ("create a pet called Bello, born 2021-05-06", BUILT,
      {"body": {"name": "Bello", "born": "2021-05-06"}}),
