@@ -16,7 +16,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from orchestrator.cli.terminal import out, print_note
-from orchestrator.results.opening import is_http_answer, open_result
+from orchestrator.results.opening import open_result, unwrap_answer
 from orchestrator.results.shape import cut_text, write_json
 from sandbox import exactjson
 from sandbox.sanitize import clean_text
@@ -64,7 +64,7 @@ def render_answer(value: Any, width: int = 80) -> RenderedAnswer:
     nested as a tree, anything else as a line.
     """
     rendered = RenderedAnswer([], width=width)
-    value = _unwrap(value)
+    value = unwrap_answer(value)
     if isinstance(value, list):
         _render_list(value, rendered)
     elif isinstance(value, Mapping):
@@ -79,18 +79,6 @@ def _parse_json(text: str) -> Any:
         return exactjson.loads(text.encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
-
-
-def _unwrap(value: Any) -> Any:
-    """What an answer is about: the body of an HTTP answer, the one value of a computed one."""
-    if not isinstance(value, Mapping):
-        return value
-    if is_http_answer(value):
-        for name in ("body", "text"):
-            if name in value:
-                return value[name]
-        return f"HTTP {value['status']}"
-    return value["result"] if value.keys() == {"result"} else value
 
 
 def _render_list(values: list[Any], rendered: RenderedAnswer) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from orchestrator.control.texts import MAX_VALUE, ShownText, cut_text, show_value
-from orchestrator.results.opening import is_http_answer, open_result
+from orchestrator.results.opening import open_result, unwrap_answer
 
 MAX_ROWS = 50
 MAX_COLUMNS = 6
@@ -125,9 +125,9 @@ def show_json(value: Any, key: str, most: int = MAX_VALUE) -> ShownJson:
 def open_answer(result: Any) -> tuple[Any, tuple[str, ...]]:
     """What an answer gives, and what it tells beside that; of one that is no MCP result itself."""
     if not isinstance(result, Mapping) or not isinstance(result.get("content"), list):
-        return _unwrap(_parse_json(result) if isinstance(result, str) else result), ()
+        return unwrap_answer(_parse_json(result) if isinstance(result, str) else result), ()
     value, notes = open_result(result, _parse_json)
-    return _unwrap(value), notes
+    return unwrap_answer(value), notes
 
 
 def _parse_json(text: str) -> Any:
@@ -138,16 +138,6 @@ def _parse_json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-def _unwrap(value: Any) -> Any:
-    """The body of an HTTP answer, the one value of a computed one."""
-    if not isinstance(value, Mapping):
-        return value
-    if is_http_answer(value):
-        held = next((value[name] for name in ("body", "text") if name in value), None)
-        return f"HTTP {value['status']}" if held is None else held
-    return value["result"] if value.keys() == {"result"} else value
 
 
 def show_data(value: Any, depth: int = MAX_DEPTH, most: int = MAX_VALUE) -> ShownData:

@@ -8,8 +8,10 @@ from typing import Any
 
 from sandbox.wire.content import join_texts
 
-_ENVELOPE = frozenset({"status", "body", "text", "content_type", "headers"})
+_ENVELOPE = frozenset({"status", "body", "text", "content_type", "headers", "pages"})
 """What our HTTP tools answer with (docs/runtime-protocol.md)."""
+_GRAPHQL = frozenset({"data", "extensions"})
+"""What a GraphQL answer without errors has (October 2021, section 7.1)."""
 MAX_LINK = 1000
 _NEXT_LINK = re.compile(r"<([^<>]*)>[^<>,]*;\s*rel=\"?[^\",;<>]*\bnext\b", re.IGNORECASE)
 _NEXT_PAGES = frozenset(
@@ -40,6 +42,44 @@ def open_result(
 def is_http_answer(value: Mapping[str, Any]) -> bool:
     """Whether a value is what our HTTP tools answer with: a status, and what came with it."""
     return "status" in value and value.keys() <= _ENVELOPE
+
+
+def unwrap_answer(value: Any) -> Any:
+    """What an answer is about: the body or text of an HTTP answer, the one value of a computed one,
+    the one field of a GraphQL answer.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    if is_http_answer(value):
+        held = next((value[name] for name in ("body", "text") if name in value), None)
+        return f"HTTP {value['status']}" if held is None else _unwrap_graphql(held)
+    return value["result"] if value.keys() == {"result"} else value
+
+
+def _unwrap_graphql(body: Any) -> Any:
+    """The value of a GraphQL answer's one field, any other body as it is; of a connection its nodes
+    beside what is said of them (https://relay.dev/graphql/connections.htm).
+    """
+    if not isinstance(body, Mapping) or "data" not in body or not body.keys() <= _GRAPHQL:
+        return body
+    data = body["data"]
+    if not isinstance(data, Mapping) or len(data) != 1:
+        return body
+    (value,) = data.values()
+    info = value.get("pageInfo") if isinstance(value, Mapping) else None
+    if not isinstance(info, Mapping):
+        return value
+    made = {name: each for name, each in value.items() if name != "pageInfo"}
+    edges = made.get("edges")
+    if isinstance(edges, list) and "nodes" not in made and all(map(_is_plain_edge, edges)):
+        del made["edges"]
+        made["nodes"] = [edge["node"] for edge in edges]
+    following = ("hasNextPage", "endCursor") if info.get("hasNextPage") else ()
+    return {**{name: info[name] for name in following if name in info}, **made}
+
+
+def _is_plain_edge(value: Any) -> bool:
+    return isinstance(value, Mapping) and "node" in value and value.keys() <= {"node", "cursor"}
 
 
 def _describe_next_page(value: Any) -> Iterator[str]:

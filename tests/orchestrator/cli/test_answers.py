@@ -44,6 +44,49 @@ def test_what_is_wrapped_around_a_list_stands_above_its_table() -> None:
     ]
 
 
+def test_a_list_that_was_followed_over_pages_is_a_table() -> None:
+    pages = {"read": 2, "items": 2, "more": False}
+    assert shown({"status": 200, "body": [{"id": 1}, {"id": 2}], "pages": pages}) == "id\n1\n2"
+
+
+SHIP = {"id": "U1", "name": "Ada"}
+
+
+@pytest.mark.parametrize(
+    ("connection", "lines"),
+    [
+        ({"nodes": [SHIP], "pageInfo": {"hasNextPage": False, "endCursor": "b"}}, []),
+        (
+            {"edges": [{"cursor": "b", "node": SHIP}], "pageInfo": {"hasNextPage": True}},
+            ["hasNextPage: yes"],
+        ),
+        ({"totalCount": 1, "nodes": [SHIP], "pageInfo": {}}, ["totalCount: 1"]),
+    ],
+)
+def test_a_graphql_connection_is_the_table_of_its_nodes(
+    connection: dict[str, Any], lines: list[str]
+) -> None:
+    told = shown({"status": 200, "body": {"data": {"ships": connection}}}).splitlines()
+    assert told == [*lines, "nodes", "id  name", "U1  Ada"]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"data": {"ship": SHIP}}, "id: U1"),
+        ({"data": {"ships": [SHIP]}}, "id  name"),
+        ({"data": {"count": 3}}, "3"),
+        ({"data": {"ship": SHIP, "crew": []}}, "data"),
+        ({"data": {"ship": SHIP}, "errors": [{"message": "late"}]}, "errors"),
+        ({"data": {"crew": {"edges": [{"node": SHIP, "role": "mate"}], "pageInfo": {}}}}, "mate"),
+    ],
+)
+def test_what_stands_around_a_graphql_answer_goes_where_nothing_else_is_told(
+    body: dict[str, Any], told: str
+) -> None:
+    assert told in shown({"status": 200, "body": body})
+
+
 @pytest.mark.parametrize(
     ("value", "line"),
     [
