@@ -66,6 +66,8 @@ def _unwrap_graphql(body: Any) -> Any:
     if not isinstance(data, Mapping) or len(data) != 1:
         return body
     (value,) = data.values()
+    if not isinstance(value, Mapping | list):
+        return data
     info = value.get("pageInfo") if isinstance(value, Mapping) else None
     if not isinstance(info, Mapping):
         return value

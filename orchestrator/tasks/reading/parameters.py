@@ -225,9 +225,9 @@ def _choose_alternative(real: list[Any]) -> Mapping[str, Any] | None:
     number and its text, which loses no digit of a decimal, the number.
     """
     if len(real) == 2:
-        numbers = [each for each in real if _is_plain(each, "number")]
-        if numbers and any(_is_plain(each, "string") for each in real):
-            return numbers[0]
+        number = next((each for each in real if _is_plain(each, "number")), None)
+        if isinstance(number, Mapping) and any(_is_plain(each, "string") for each in real):
+            return number
         real = [each for each in real if isinstance(each, Mapping) and each.get("items") in real]
     return real[0] if len(real) == 1 and isinstance(real[0], Mapping) else None
 

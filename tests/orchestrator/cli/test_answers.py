@@ -75,7 +75,7 @@ def test_a_graphql_connection_is_the_table_of_its_nodes(
     [
         ({"data": {"ship": SHIP}}, "id: U1"),
         ({"data": {"ships": [SHIP]}}, "id  name"),
-        ({"data": {"count": 3}}, "3"),
+        ({"data": {"count": 3}}, "count: 3"),
         ({"data": {"ship": SHIP, "crew": []}}, "data"),
         ({"data": {"ship": SHIP}, "errors": [{"message": "late"}]}, "errors"),
         ({"data": {"crew": {"edges": [{"node": SHIP, "role": "mate"}], "pageInfo": {}}}}, "mate"),
