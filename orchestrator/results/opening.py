@@ -52,11 +52,11 @@ def unwrap_answer(value: Any) -> Any:
         return value
     if is_http_answer(value):
         held = next((value[name] for name in ("body", "text") if name in value), None)
-        return f"HTTP {value['status']}" if held is None else _unwrap_graphql(held)
+        return f"HTTP {value['status']}" if held is None else unwrap_graphql(held)
     return value["result"] if value.keys() == {"result"} else value
 
 
-def _unwrap_graphql(body: Any) -> Any:
+def unwrap_graphql(body: Any) -> Any:
     """The value of a GraphQL answer's one field, any other body as it is; of a connection its nodes
     beside what is said of them (https://relay.dev/graphql/connections.htm).
     """
@@ -69,7 +69,7 @@ def _unwrap_graphql(body: Any) -> Any:
     if not isinstance(value, Mapping | list):
         return data
     info = value.get("pageInfo") if isinstance(value, Mapping) else None
-    if not isinstance(info, Mapping):
+    if not isinstance(value, Mapping) or not isinstance(info, Mapping):
         return value
     made = {name: each for name, each in value.items() if name != "pageInfo"}
     edges = made.get("edges")

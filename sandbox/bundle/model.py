@@ -143,6 +143,14 @@ class Paging:
     more: str = ""
 
 
+def follow_pointer(value: Any, pointer: str) -> Any:
+    """What a JSON pointer (RFC 6901) of `Paging` leads to, through objects only; or None."""
+    for token in pointer.split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
 @dataclass(frozen=True)
 class ToolDefinition:
     """One tool. `operation` is the APISpec operation it calls ("" for pure code).

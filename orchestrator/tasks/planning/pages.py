@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from orchestrator.results.opening import unwrap_graphql
 from orchestrator.tasks.reading.choices import TaskWords
 from orchestrator.tasks.reading.parameters import ToolParameter, list_parameters, resolve_schema
 from orchestrator.tasks.routing.naming import find_answer_schema
 from registry.search.words import split_words, stem_word
-from sandbox.bundle.model import ToolDefinition
+from sandbox.bundle.model import ToolDefinition, follow_pointer
 from sandbox.schemas.accepted import PAGES, get_place
 from sandbox.schemas.keywords import declared_types
 
@@ -42,18 +43,33 @@ def describe_page(tool: ToolDefinition, arguments: Mapping[str, Any], answer: An
     paging |= {most} if most else set()
     if not paging or paging & arguments.keys():
         return ""
-    rows = list_answer_rows(answer)
-    if rows is None or len(rows) < find_page_size(tool):
+    rows, goes_on = list_answer_rows(answer), find_following(tool, answer)
+    if rows is None or goes_on is False or (goes_on is None and len(rows) < find_page_size(tool)):
         return ""
     how = f"; `{most}` follows the pages" if most else ""
-    return f"There may be more than these {len(rows)}{how}."
+    return f"There {'are' if goes_on else 'may be'} more than these {len(rows)}{how}."
+
+
+def find_following(tool: ToolDefinition, answer: Any) -> bool | None:
+    """Whether an answer says that its list goes on; None where it does not say."""
+    paging = tool.paging
+    if paging is None:
+        return None
+    if paging.style in ("cursor", "id") and paging.more:
+        told = follow_pointer(answer, paging.more)
+        return told if isinstance(told, bool) else None
+    if paging.style not in ("cursor", "url"):
+        return None
+    named = follow_pointer(answer, paging.next)
+    return isinstance(named, str | int) and not isinstance(named, bool) and named != ""
 
 
 def describe_count(tool: ToolDefinition, arguments: Mapping[str, Any], answer: Any) -> str:
     """How many there are of what a list answered, for who asks that: as the answer says itself, or
     as its rows are where it is whole; "" where neither is known.
     """
-    fields = answer.items() if isinstance(answer, Mapping) else ()
+    opened = unwrap_graphql(answer)
+    fields = opened.items() if isinstance(opened, Mapping) else ()
     totals = [
         (str(name), value)
         for name, value in fields
@@ -61,7 +77,7 @@ def describe_count(tool: ToolDefinition, arguments: Mapping[str, Any], answer: A
         if _TOTALS & {*split_words(str(name))} and not _OF_PAGES & {*split_words(str(name))}
     ]
     rows = list_answer_rows(answer)
-    if rows is None or not _is_listed(tool, answer):
+    if rows is None or not _is_listed(tool, opened):
         return ""
     if len(totals) == 1:
         name, count = totals[0]
@@ -86,7 +102,7 @@ def _is_listed(tool: ToolDefinition, answer: Any) -> bool:
     )
 
 
-_LISTS = "content data entries hits items list objects records results rows values".split()
+_LISTS = "content data entries hits items list nodes objects records results rows values".split()
 _TOTALS = frozenset({"total", "count"})
 _OF_PAGES = frozenset("page pages per limit".split())
 
@@ -101,7 +117,10 @@ def find_page_size(tool: ToolDefinition) -> int:
 
 
 def list_answer_rows(answer: Any) -> list[Any] | None:
-    """The one list of an answer: itself, or the only field of it that is one."""
+    """The one list of an answer: itself, or the only field of it that is one; in a GraphQL answer
+    of what its one field gives.
+    """
+    answer = unwrap_graphql(answer)
     if isinstance(answer, list):
         return answer
     fields = answer.values() if isinstance(answer, Mapping) else ()
@@ -148,9 +167,35 @@ def _list_states(tool: ToolDefinition) -> Iterator[list[str]]:
                 yield split_words(value[:80])
 
 
+def _open_graphql(own: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of what `unwrap_graphql` makes of an answer."""
+    value = _find_only_field(_get_fields(own).get("data"), root)
+    fields = _get_fields(value) if value is not None else {}
+    if value is None or "pageInfo" not in fields:
+        return own if value is None else value
+    made = {name: part for name, part in fields.items() if name != "pageInfo"}
+    if "edges" in made and "nodes" not in made:
+        edges = resolve_schema(made.pop("edges"), root) or {}
+        edge = resolve_schema(edges.get("items", {}), root) or {}
+        made["nodes"] = {"type": "array", "items": _get_fields(edge).get("node", {})}
+    return {**value, "properties": made}
+
+
+def _find_only_field(part: Any, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The schema of the one field of an object, where that is an object or list."""
+    fields = _get_fields(resolve_schema(part, root) or {}) if part is not None else {}
+    value = resolve_schema(next(iter(fields.values())), root) if len(fields) == 1 else None
+    return value if value is not None and declared_types(value) & {"array", "object"} else None
+
+
+def _get_fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    fields = schema.get("properties")
+    return fields if isinstance(fields, Mapping) else {}
+
+
 def find_row_schema(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The schema of a row: of the list that is answered, or of its only field that is one."""
-    own = resolve_schema(schema, schema) or {}
+    own = _open_graphql(resolve_schema(schema, schema) or {}, schema)
     fields = own.get("properties")
     parts = fields.values() if isinstance(fields, Mapping) else ()
     lists = [own, *(resolve_schema(part, schema) or {} for part in parts)]

@@ -14,7 +14,9 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
+from orchestrator.results.opening import unwrap_graphql
 from orchestrator.tasks.planning.pages import (
+    find_following,
     find_most,
     find_page_size,
     find_row_schema,
@@ -237,8 +239,9 @@ def _is_whole(
     tool: ToolDefinition, arguments: Mapping[str, Any], rows: Sequence[Any], answer: Any
 ) -> bool:
     """Whether a list has no more rows than were answered."""
-    counted = answer.values() if isinstance(answer, Mapping) else ()
-    if any(isinstance(each, int) and each > len(rows) for each in _list_totals(answer, counted)):
+    opened = unwrap_graphql(answer)
+    counted = opened.values() if isinstance(opened, Mapping) else ()
+    if any(isinstance(each, int) and each > len(rows) for each in _list_totals(opened, counted)):
         return False
     if not takes_pages(tool):
         return True
@@ -246,6 +249,9 @@ def _is_whole(
     paging = {p.name for p in list_parameters(tool.input_schema) if is_paging(p)} - {most}
     if paging & arguments.keys():
         return False
+    goes_on = None if most in arguments else find_following(tool, answer)
+    if goes_on is not None:
+        return not goes_on
     bound = arguments.get(most) if most else None
     return len(rows) < (bound if isinstance(bound, int) else find_page_size(tool))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from sandbox.bundle.model import Paging
+from sandbox.bundle.model import Paging, follow_pointer
 from sandbox.session.interface import Outcome
 from sandbox.stages.contract.texts import is_equal_json
 from sandbox.wire.exchange import Headers, WireRequest, WireResponse
@@ -47,7 +47,7 @@ def build_pages(
         body = json.loads(sample.body)
     except ValueError:
         return None
-    found = _resolve_pointer(body, paging.items)
+    found = follow_pointer(body, paging.items)
     if not isinstance(found, list) or not found:
         return None
     if paging.style in ("offset", "page"):
@@ -78,7 +78,7 @@ def _build_named(
     """Three pages of which each but the last names the next. Where the answer has a word whether
     there are more, the last one names a page as well.
     """
-    names = _choose_names(paging, _resolve_pointer(body, paging.next))
+    names = _choose_names(paging, follow_pointer(body, paging.next))
     answers: list[WireResponse] = []
     for name in (*names, None):
         choices = [name] if name is not None else [_ABSENT, None, ""]
@@ -101,7 +101,7 @@ def _build_identified(
 ) -> ServedPages | None:
     """Three pages, each asked for by the last item of the one before."""
     *before, last = found
-    names = _choose_names(paging, _resolve_pointer(last, paging.next))
+    names = _choose_names(paging, follow_pointer(last, paging.next))
     pages = [[*before, _replace_at(last, paging.next, name)] for name in names]
     pages.append(found if paging.more else [])
     answers = []
@@ -139,13 +139,6 @@ def _build_page(
 def _build_answer(sample: WireResponse, body: Any, headers: Headers = ()) -> WireResponse:
     content = json.dumps(body, ensure_ascii=False).encode()
     return replace(sample, body=content, headers=(*sample.headers, *headers))
-
-
-def _resolve_pointer(value: Any, pointer: str) -> Any:
-    for token in pointer.split("/")[1:]:
-        key = token.replace("~1", "/").replace("~0", "~")
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
 
 
 def _replace_at(value: Any, pointer: str, new: Any) -> Any:
@@ -242,7 +235,7 @@ def _check_items(
         yield f"the pages were not delivered: {outcome.text[:160]}"
         return
     items = list(served.items[:limit])
-    if not is_equal_json(items, _resolve_pointer(given.get("body"), served.paging.items)):
+    if not is_equal_json(items, follow_pointer(given.get("body"), served.paging.items)):
         yield f"the {len(items)} items did not arrive as sent"
     told = given.get("pages")
     more = limit < len(served.items)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from orchestrator.tasks.planning.pages import describe_count, describe_page, describe_unapplied
-from sandbox.bundle.model import ToolDefinition
+from sandbox.bundle.model import Paging, ToolDefinition
 
 WHOLE = {"type": "integer"}
 
@@ -40,6 +41,78 @@ def test_a_full_page_of_a_list_may_have_more_behind_it(
     takes: ToolDefinition, arguments: dict[str, Any], answer: Any, told: str
 ) -> None:
     assert describe_page(takes, arguments, answer) == told
+
+
+CURSOR = replace(
+    tool(after={"type": "string"}), paging=Paging("cursor", "/boats", "after", "/next")
+)
+SHIPS = replace(
+    tool(first=WHOLE, after={"type": "string"}, most={"x-in": "pages", **WHOLE}),
+    paging=Paging(
+        "cursor",
+        "/data/boats/nodes",
+        "after",
+        "/data/boats/pageInfo/endCursor",
+        more="/data/boats/pageInfo/hasNextPage",
+    ),
+)
+
+
+def connection(count: int, more: Any, **beside: Any) -> Any:
+    info = {"hasNextPage": more, "endCursor": "c"}
+    return {"data": {"boats": {"nodes": [*range(count)], "pageInfo": info, **beside}}}
+
+
+@pytest.mark.parametrize(
+    ("takes", "answer", "told"),
+    [
+        (CURSOR, {"boats": [1, 2], "next": "b"}, "There are more than these 2."),
+        (CURSOR, {"boats": [*range(50)], "next": None}, ""),
+        (CURSOR, {"boats": [*range(50)]}, ""),
+        (SHIPS, connection(2, True), "There are more than these 2; `most` follows the pages."),
+        (SHIPS, connection(50, False), ""),
+        (SHIPS, connection(50, None), "There may be more than these 50; `most` follows the pages."),
+    ],
+)
+def test_an_answer_that_says_whether_its_list_goes_on_is_believed(
+    takes: ToolDefinition, answer: Any, told: str
+) -> None:
+    assert describe_page(takes, {}, answer) == told
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (connection(50, False), "There are 50."),
+        (connection(2, True), ""),
+        (connection(2, True, totalCount=70), "There are 70 (`totalCount`)."),
+    ],
+)
+def test_how_many_a_graphql_list_has_is_told(answer: Any, told: str) -> None:
+    assert describe_count(SHIPS, {}, answer) == told
+
+
+NAMED = {"type": "object", "properties": {"id": WHOLE, "isSail": {"type": "boolean"}}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"type": "array", "items": NAMED},
+        {"type": "object", "properties": {"nodes": {"type": "array", "items": NAMED},
+                                          "pageInfo": {"type": "object"}}},
+        {"type": "object", "properties": {
+            "edges": {"type": "array", "items": {"properties": {"node": NAMED}}},
+            "pageInfo": {"type": "object"}}},
+    ],
+)  # fmt: skip
+def test_words_that_narrow_nothing_are_told_of_graphql_rows(value: dict[str, Any]) -> None:
+    data = {"type": ["object", "null"], "properties": {"boats": value}}
+    body = {"type": "object", "properties": {"data": data}}
+    gives = {"type": "object", "properties": {"body": body}}
+    takes = replace(tool(), output_schema=gives)
+    told = "It is not narrowed by 'sail', for which it has no argument."
+    assert describe_unapplied("list the sail boats", takes, {}) == told
 
 
 @pytest.mark.parametrize(
