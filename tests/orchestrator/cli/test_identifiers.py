@@ -78,3 +78,15 @@ def test_a_name_that_is_nearly_one_is_told(
 ) -> None:
     told = run(settings, *words)
     assert (told.exit_code, "Did you mean dns?" in told.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("tool", "listing"),
+    [("dns.nothing_like_it", "toolwright show dns"), ("nobody.list", "toolwright list")],
+)
+def test_a_tool_that_is_none_is_told_with_the_command_that_lists_what_there_is(
+    settings: Settings, waiting: Approval, tool: str, listing: str
+) -> None:
+    told = run(settings, "call", tool)
+    assert told.exit_code == 1
+    assert f"`{listing}` shows all" in " ".join(told.stderr.split())
