@@ -251,8 +251,10 @@ def _merge_properties(schema: Schema | None, schemas: Mapping[str, Schema]) -> d
     found = merge_properties(schema, schemas)
     if found or not isinstance(schema, dict):
         return found
-    inner = next(filter(None, map(_find_beside_null, list_applied_schemas(schema, schemas))), None)
-    return merge_properties(inner, schemas)
+    parts = list_applied_schemas(schema, schemas)
+    return next(
+        (merge_properties(each, schemas) for each in map(_find_beside_null, parts) if each), {}
+    )
 
 
 def _find_type(schema: Schema, schemas: Mapping[str, Schema]) -> str:
