@@ -94,7 +94,9 @@ _COUNTS = re.compile(
 """Query parameters that are whole numbers in every API that has them."""
 _VERSION_NAME = re.compile(r"(?:\A|[-_])version\Z", re.I)
 """Headers such as `Notion-Version` and `X-GitHub-Api-Version`."""
-_VERSION = re.compile(r"v?\d{1,4}(?:[.-]\d{1,4}){0,3}(?:-?(?:alpha|beta|preview|rc)\d{0,3})?\Z", re.I)
+_VERSION = re.compile(
+    r"v?\d{1,4}(?:[.-]\d{1,4}){0,3}(?:-?(?:alpha|beta|preview|rc)\d{0,3})?\Z", re.I
+)
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}\Z", re.ASCII)
 _WORD = re.compile(r"[^A-Za-z0-9]+")
 _BODILESS = ("GET", "HEAD", "DELETE", "OPTIONS", "TRACE")

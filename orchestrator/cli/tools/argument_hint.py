@@ -161,6 +161,9 @@ def build_sample(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
         return _build_text(parts)
     if kind in ("integer", "number"):
         least = next((a["minimum"] for a in parts if _is_number(a.get("minimum"))), None)
+        # What stands in a path is an id, and whole also where a description calls it a number.
+        if any(str(about.get("x-in", "")).startswith("path:") for about in parts):
+            kind = "integer"
         return _SAMPLES[kind] if least is None or least <= 1 else least
     return _SAMPLES.get(kind, "text")
 

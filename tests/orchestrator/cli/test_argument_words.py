@@ -227,3 +227,10 @@ def test_an_example_names_files_by_their_path_and_shows_a_body_that_requires_fie
     assert render_example_call("a.b", schema, sent) == called
     free = {**schema, "properties": {"body": {**body, "required": []}}}
     assert render_example_call("a.b", free) == "toolwright call a.b"
+
+
+def test_an_example_has_a_whole_number_for_an_id_in_a_path() -> None:
+    number = {"type": "number"}
+    places = {"id": {**number, "x-in": "path:id"}, "price": {**number, "x-in": "query:price"}}
+    schema = {"type": "object", "properties": places, "required": ["id", "price"]}
+    assert render_example_call("a.b", schema) == "toolwright call a.b id=1 price=1.5"
