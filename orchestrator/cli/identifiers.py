@@ -63,7 +63,7 @@ class StoredName(click.ParamType[str]):
         if not self.new and text not in self._find(text) and (known := self._find("")):
             if "server" not in self.kinds and text in _find_stored("server", text):
                 raise NotStored(_describe_server(text))
-            near = difflib.get_close_matches(text, known, NEAR, 0.6)
+            near = difflib.get_close_matches(text, self._find_beside(text) or known, NEAR, 0.6)
             kind = self.kinds["." in text and len(self.kinds) > 1]
             raise NotStored(str(NothingNamed(kind, _show(value), near, _find_list(kind, text))))
         return text
@@ -72,6 +72,11 @@ class StoredName(click.ParamType[str]):
         self, context: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         return [CompletionItem(each) for each in self._find(incomplete)[:OFFERED]]
+
+    def _find_beside(self, name: str) -> list[str]:
+        """The tools of the server that a tool's name begins with; none where it is no server's."""
+        server, dot, _ = name.partition(".")
+        return _find_stored("tool", f"{server}.") if dot and "tool" in self.kinds else []
 
     def _find(self, prefix: str) -> list[str]:
         return [each for kind in self.kinds for each in _find_stored(kind, prefix)]
