@@ -138,7 +138,7 @@ MISTAKES = [
     ("forge x --auth nonsense", "nonsense", "header:NAME"),
     ("do x --arguments nojson", "'nojson' is not JSON", OBJECT),
     ("do --run nothere", "'nothere'", "toolwright jobs"),
-    ("show dns.nothere", "'dns.nothere'", "toolwright list"),
+    ("show dns.nothere", "'dns.nothere'", "toolwright show dns"),
     ("show nothere.list_zones", "'nothere.list_zones'", "Did you mean dns.list_zones"),
     ("call list_zones", "'list_zones'", "Did you mean dns.list_zones"),
     ("call dns.list_zones name=@{place}", "Is a directory", "name=@@"),
