@@ -4,7 +4,7 @@ them is meant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jsonschema.exceptions import ValidationError, best_match
 
@@ -48,7 +48,8 @@ def _choose_best(errors: list[ValidationError]) -> ValidationError | None:
 
 def _group_by_branch(error: ValidationError) -> list[list[ValidationError]]:
     """The errors of each alternative; none where those of one were not kept."""
-    count = len(error.validator_value) if error.validator in ("anyOf", "oneOf") else 0
+    listed = error.validator_value if error.validator in ("anyOf", "oneOf") else ()
+    count = len(listed) if isinstance(listed, list) else 0
     branches: list[list[ValidationError]] = [[] for _ in range(count)]
     for each in error.context or ():
         place = next(iter(each.relative_schema_path), None)
@@ -87,9 +88,11 @@ def _find_missing(branches: list[list[ValidationError]]) -> ValidationError | No
 
 def _list_missing(error: ValidationError) -> Iterator[str]:
     """The field that an error of `required` is about: there is one for each that is missing."""
+    required, value = error.validator_value, error.instance
     if error.validator == "required" and not error.relative_path:
-        for name in error.validator_value:
-            if name not in error.instance and error.message.startswith(f"{name!r} "):
+        for name in required if isinstance(required, list) else ():
+            is_lacking = isinstance(value, Mapping) and name not in value
+            if is_lacking and error.message.startswith(f"{name!r} "):
                 yield name
 
 
