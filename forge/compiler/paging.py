@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from forge.schemas.media import is_json
-from forge.schemas.projection import list_applied_schemas, merge_properties, resolve_schema
+from forge.schemas.projection import list_applied_schemas, merge_properties
 from sandbox.bundle.apispec import APISpec, Operation, Parameter, Schema
 from sandbox.bundle.model import Paging
 
@@ -56,6 +56,7 @@ _WRAPPERS = frozenset(
 _AROUND = frozenset("data result response payload hits page".split())
 _LINKS = frozenset({"_links", "links"})
 _BY_URL = frozenset({"url", "link"})
+_NULL = {"type": "null"}
 _OTHER = re.compile(r"[^a-z0-9]")
 
 
@@ -119,13 +120,13 @@ def _find_list_pointer(schema: Schema, schemas: Mapping[str, Schema]) -> str | N
     """
     if _find_type(schema, schemas) == "array":
         return ""
-    own = merge_properties(schema, schemas)
+    own = _merge_properties(schema, schemas)
     lists = [name for name, part in own.items() if _find_type(part, schemas) == "array"]
     named = [name for known in _LISTS for name in lists if _normalize_name(name) == known]
     if named:
         return f"/{_escape_token(named[0])}"
     for name, part in own.items():
-        inner = merge_properties(part, schemas) if _normalize_name(name) in _AROUND else {}
+        inner = _merge_properties(part, schemas) if _normalize_name(name) in _AROUND else {}
         found = [key for key, value in inner.items() if _find_type(value, schemas) == "array"]
         known = [key for key in found if _normalize_name(key) in _LISTS]
         if known or (not lists and len(found) == 1):
@@ -158,16 +159,16 @@ def _list_scalars(
     """Yield the normalized name and the pointer of the values of these types, by default the
     strings that may name a next page, at most one level down.
     """
-    for name, part in merge_properties(schema, schemas).items():
+    for name, part in _merge_properties(schema, schemas).items():
         pointer = f"/{_escape_token(name)}"
         if _find_type(part, schemas) in kinds:
             yield _normalize_name(name), pointer
         if _normalize_name(name) in _WRAPPERS or name in _LINKS:
-            for key, value in merge_properties(part, schemas).items():
+            for key, value in _merge_properties(part, schemas).items():
                 inner = f"{pointer}/{_escape_token(key)}"
                 if _find_type(value, schemas) in kinds:
                     yield _normalize_name(key), inner
-                if "href" in merge_properties(value, schemas) and _normalize_name(key) == "next":
+                if "href" in _merge_properties(value, schemas) and _normalize_name(key) == "next":
                     yield "nexthref", f"{inner}/href"
 
 
@@ -179,9 +180,9 @@ def _detect_by_id(
     """
     item = _find_item_schema(schema, items, schemas)
     key = next(
-        (name for name in merge_properties(item, schemas) if _normalize_name(name) == "id"), ""
+        (name for name in _merge_properties(item, schemas) if _normalize_name(name) == "id"), ""
     )
-    is_id = _find_type(merge_properties(item, schemas).get(key, True), schemas) in (
+    is_id = _find_type(_merge_properties(item, schemas).get(key, True), schemas) in (
         "string",
         "integer",
     )
@@ -203,8 +204,8 @@ def _find_item_schema(schema: Schema, items: str, schemas: Mapping[str, Schema])
     """The schema of the items of the list at a pointer."""
     for token in items.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
-        schema = merge_properties(schema, schemas).get(name, True)
-    found = (part["items"] for part in list_applied_schemas(schema, schemas) if "items" in part)
+        schema = _merge_properties(schema, schemas).get(name, True)
+    found = (part["items"] for part in _list_parts(schema, schemas) if "items" in part)
     return next(found, True)
 
 
@@ -239,12 +240,10 @@ def _detect_by_number(
 
 def _find_first_value(parameter: Parameter, usual: int, schemas: Mapping[str, Schema]) -> int:
     """Return the parameter's value for the first page: its default, else its minimum, of 0 or 1."""
-    told = resolve_schema(parameter.schema, schemas)
-    for key in ("default", "minimum"):
-        value = told.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value in (0, 1):
-            return value
-    return usual
+    parts = _list_parts(parameter.schema, schemas)
+    told = (part.get(key) for key in ("default", "minimum") for part in parts)
+    whole = (each for each in told if isinstance(each, int) and not isinstance(each, bool))
+    return next((value for value in whole if value in (0, 1)), usual)
 
 
 def _is_plain(parameter: Parameter, schemas: Mapping[str, Schema]) -> bool:
@@ -260,9 +259,38 @@ def _strip_name_prefix(plain: str) -> str:
     return plain.removeprefix("filter").removeprefix("pagination") or plain
 
 
+def _list_parts(schema: Schema, schemas: Mapping[str, Schema]) -> list[Mapping[str, Any]]:
+    """The schema and what applies to its values other than null: `anyOf` of one schema and null is
+    how generators write a value that may be missing.
+    """
+    found = list_applied_schemas(schema, schemas)
+    for part in tuple(found):
+        if inner := _find_beside_null(part):
+            found += list_applied_schemas(inner, schemas)
+    return found
+
+
+def _find_beside_null(part: Mapping[str, Any]) -> Schema | None:
+    """The one alternative of a schema besides null; None where there are none or several."""
+    branches = part.get("anyOf") or part.get("oneOf") or ()
+    others = [each for each in branches if each != _NULL]
+    return others[0] if len(others) == 1 < len(branches) else None
+
+
+def _merge_properties(schema: Schema | None, schemas: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The properties of an object that may be null."""
+    found = merge_properties(schema, schemas)
+    if found or not isinstance(schema, dict):
+        return found
+    parts = list_applied_schemas(schema, schemas)
+    return next(
+        (merge_properties(each, schemas) for each in map(_find_beside_null, parts) if each), {}
+    )
+
+
 def _find_type(schema: Schema, schemas: Mapping[str, Schema]) -> str:
     """The one type that a schema's values have besides null; "" where it is not one."""
-    for part in list_applied_schemas(schema, schemas):
+    for part in _list_parts(schema, schemas):
         written = part.get("type")
         if isinstance(written, str) and written != "null":
             return written

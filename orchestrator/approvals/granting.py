@@ -186,6 +186,19 @@ def find_credential_names(servers: ServerTable, shelf: Bundles, server: str) -> 
     return tuple(credential.name for credential in bundle.credentials)
 
 
+def describe_credential(servers: ServerTable, shelf: Bundles, server: str, name: str) -> str:
+    """What the description of a registered server's API says of a credential, cleaned; "" where it
+    says nothing.
+    """
+    try:
+        bundle = shelf.load_bundle(servers.get(server))
+    except (RowNotFound, BundleInvalid):
+        return ""
+    schemes = bundle.spec.security_schemes if bundle.spec else ()
+    own = split_secret(name)[0]
+    return next((scheme.description for scheme in schemes if scheme.name in (name, own)), "")
+
+
 def find_held_permissions(consents: Grants, entry: Entry) -> tuple[str, ...]:
     """What of its declared permissions a server has, and what it was granted beside these. A host
     that a person allowed is open to each server but those that others wrote.

@@ -16,6 +16,8 @@ MAX_PRESENT = 64 * 1024
 MAX_CHANGES = 50
 MAX_VALUE = 200
 MAX_NESTING = 100
+MAX_WRAPPED = 2
+"""Objects around a resource in the answer that gives it."""
 NOTHING = "nothing"
 REST = "what the request leaves of it"
 
@@ -61,7 +63,8 @@ def find_changes(wire: WireRequest, present: str) -> tuple[Change, ...]:
         left = REST if _may_select(wire, before) else NOTHING
         return (Change("", _render_value(before), left),)
     after = _parse_shallow(wire.body)
-    if after is _ABSENT:
+    before = _unwrap(before, after)
+    if after is _ABSENT or before is _ABSENT:
         return ()
     found = _find_differences(before, after, "", partial=wire.method == "PATCH")
     return tuple(change for change, _ in zip(found, range(MAX_CHANGES), strict=False))
@@ -88,6 +91,23 @@ def _parse_shallow(content: bytes) -> Any:
     except (ValueError, RecursionError):
         return _ABSENT
     return _ABSENT if is_deep(content, value, MAX_NESTING) else value
+
+
+def _unwrap(before: Any, after: Any) -> Any:
+    """What of an answer a body is compared with: the answer itself where both have a field, else
+    the one object within it (`data`, or JSON:API's `data.attributes`) that shares one. _ABSENT
+    where there are objects and none does: that an envelope lacks a field says nothing of what is
+    in it.
+    """
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping) and after):
+        return before
+    level = [before]
+    for _ in range(MAX_WRAPPED + 1):
+        sharing = [held for held in level if not after.keys().isdisjoint(held)]
+        if sharing:
+            return sharing[0] if len(sharing) == 1 else _ABSENT
+        level = [part for held in level for part in held.values() if isinstance(part, Mapping)]
+    return _ABSENT if any(isinstance(part, Mapping) for part in before.values()) else before
 
 
 def _find_differences(before: Any, after: Any, where: str, *, partial: bool) -> Iterator[Change]:

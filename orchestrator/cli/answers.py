@@ -134,8 +134,8 @@ def _render_object(value: Mapping[str, Any], rendered: RenderedAnswer) -> None:
         rendered.parts.append(Text("Nothing."))
         return
     nested = [key for key, inner in value.items() if isinstance(inner, Mapping | list) and inner]
-    lists = [key for key in nested if _is_table(value[key])]
-    if len(nested) == 1 and lists:
+    lists = [key for key in nested if isinstance(value[key], list)]
+    if len(lists) == 1 and _is_table(value[lists[0]]):
         # What an API wraps around its list: the rest as lines, the list as a table.
         plain = {key: inner for key, inner in value.items() if key not in lists}
         if plain:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,9 +63,9 @@ class StoredName(click.ParamType[str]):
         if not self.new and text not in self._find(text) and (known := self._find("")):
             if "server" not in self.kinds and text in _find_stored("server", text):
                 raise NotStored(_describe_server(text))
-            near = difflib.get_close_matches(text, known, NEAR, 0.6)
+            near = difflib.get_close_matches(text, self._find_beside(text) or known, NEAR, 0.6)
             kind = self.kinds["." in text and len(self.kinds) > 1]
-            raise NotStored(str(NothingNamed(kind, _show(value), near, _LISTED[kind])))
+            raise NotStored(str(NothingNamed(kind, _show(value), near, _find_list(kind, text))))
         return text
 
     def shell_complete(
@@ -72,8 +73,20 @@ class StoredName(click.ParamType[str]):
     ) -> list[CompletionItem]:
         return [CompletionItem(each) for each in self._find(incomplete)[:OFFERED]]
 
+    def _find_beside(self, name: str) -> list[str]:
+        """The tools of the server that a tool's name begins with; none where it is no server's."""
+        server, dot, _ = name.partition(".")
+        return _find_stored("tool", f"{server}.") if dot and "tool" in self.kinds else []
+
     def _find(self, prefix: str) -> list[str]:
         return [each for kind in self.kinds for each in _find_stored(kind, prefix)]
+
+
+def _find_list(kind: Kind, name: str) -> str:
+    """The command that shows what may have been meant: of a tool, those of its server."""
+    server = name.partition(".")[0]
+    held = kind == "tool" and server in _find_stored("server", server)
+    return f"toolwright show {shlex.quote(server)}" if held else _LISTED[kind]
 
 
 def _describe_server(name: str) -> str:

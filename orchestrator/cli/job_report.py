@@ -127,9 +127,8 @@ def _print_server(result: dict[str, Any]) -> None:
     print_text(
         f"{result['server']} version {result['version']} is {result['state']}{same}.", "bold green"
     )
-    print_text(
-        f"{render_count(len(result['tools']), 'tool')}; try: toolwright show {result['server']}"
-    )
+    count = result.get("tool_count", len(result["tools"]))
+    print_text(f"{render_count(count, 'tool')}; try: toolwright show {result['server']}")
     came = result.get("task")
     if came and came["state"] in ("answered", "pending"):
         print_answer(render_task_result(came, to_person=True))

@@ -145,7 +145,9 @@ def _explain_answer(
         return Denial("refused", status, where, sent, (*again, *added), wants, prefix=prefix)
     unset = _list_unset(bundle, security, source)
     if unset:
-        return Denial("missing", status, where, unset, tuple(_list_setting(bundle, unset)), wants)
+        # That an answer mentions the header of what is to be set says nothing more.
+        told = tuple(each for each in wants if not (each.quote and _fits(bundle, unset, each)))
+        return Denial("missing", status, where, unset, tuple(_list_setting(bundle, unset)), told)
     ready = source.find_ready(source.declared)
     if ready:
         # Set, and let go there, but its operation does not ask for it.
@@ -224,9 +226,9 @@ def _find_place(bundle: Bundle, name: str) -> str:
     return shlex.quote(f"{credential.location}:{credential.parameter}")
 
 
-def _fits(bundle: Bundle, sent: tuple[str, ...], wanted: WantedCredential) -> bool:
-    """Whether one of the credentials that were sent is of the kind that is wanted."""
-    for name in sent:
+def _fits(bundle: Bundle, names: tuple[str, ...], wanted: WantedCredential) -> bool:
+    """Whether one of these credentials is of the kind that is wanted."""
+    for name in names:
         credential = _get_credential(bundle, name)
         if credential is None:
             continue

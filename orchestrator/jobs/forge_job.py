@@ -48,6 +48,7 @@ class ForgeJobRunner:
             "version": forged.entry.version,
             "state": forged.entry.state,
             "tools": [f"{forged.entry.name}.{tool.name}" for tool in forged.entry.tools][:200],
+            "tool_count": len(forged.entry.tools),
             "problems": list(forged.left_out)[:50],
             "credentials": [each.to_json() for each in forged.wanted],
             "learned": list(map(str, forged.bundle.widened))[:50],

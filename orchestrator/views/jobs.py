@@ -138,7 +138,8 @@ def build_forge_result(job: Job) -> Result:
             str(line)[:200] for line in (done.get(name) or ())[: MAX_NAMED // 4]
         ]
     named = ", ".join(tools[:MAX_NAMED])
-    more = f" and {len(tools) - MAX_NAMED} more, which `find` shows" if tools[MAX_NAMED:] else ""
+    count = int(done.get("tool_count", len(tools)))
+    more = f" and {count - MAX_NAMED} more, which `find` shows" if count > MAX_NAMED else ""
     same = "Registered before, and nothing changed." if done.get("unchanged") else "Registered."
     text = (
         f"{job.message or same} Its tools: {named}{more}. Reads are called with "

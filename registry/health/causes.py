@@ -139,13 +139,14 @@ def _explain_status(call: Invocation, failure: CallFailure, tool: ToolDefinition
     if status >= 500 or status == 408:
         return Cause("outage", f"the API answered {status}", host=host)
     moved = status in (405, 410) or (300 <= status < 400)
-    # Nothing that the caller chose is in such a path, or in an empty call.
+    # Nothing that the caller chose is in such a path, or in an empty call that may be empty.
     fixed = tool is not None and bool(tool.path) and "{" not in tool.path
     if moved or (status == 404 and fixed):
         reason = f"the API answers {status} where its description has an operation"
         reason = _explain_move(call) or reason
         return Cause("drift", reason, "recompile", host=host)
-    if status in (400, 415, 422) and tool is not None and not call.arguments:
+    is_complete = tool is not None and not call.arguments and not tool.input_schema.get("required")
+    if status in (400, 415, 422) and is_complete:
         reason = f"the API answers {status} to what its description allows"
         return Cause("drift", reason, "recompile", host=host)
     return Cause("input", f"the API answered {status} to these arguments", host=host)

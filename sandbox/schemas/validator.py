@@ -22,6 +22,7 @@ from referencing.exceptions import Unresolvable
 
 from sandbox import exactjson
 from sandbox.bundle.apispec import Schema
+from sandbox.schemas.alternatives import find_telling
 from sandbox.schemas.bounded import (
     MAX_MESSAGE,
     MAX_SHOWN,
@@ -132,7 +133,7 @@ def accepts_within(schema: Schema, instance: Any, budget: StepBudget) -> bool:
 def _take_best(errors: Iterator[ValidationError]) -> ValidationError | None:
     """The most telling of the first errors: an instance may break its schema a million times."""
     best: ValidationError | None = best_match(islice(map(cut_message, errors), MAX_ERRORS))
-    return best
+    return find_telling(best) if best is not None else None
 
 
 def _take_first(errors: Iterator[ValidationError]) -> ValidationError | None:

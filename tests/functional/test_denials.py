@@ -71,7 +71,8 @@ class _Guard(Answering):
         elif part == "keyed":
             self.answer_json(401, {"message": "denied"}, (("WWW-Authenticate", "Token"),))
         else:
-            self.answer_json(403 if sent else 401, {"message": "denied"})
+            told = "send Authorization: Bearer and a token"
+            self.answer_json(403 if sent else 401, {"message": told})
 
     do_POST = do_GET
 
@@ -147,6 +148,7 @@ def test_a_credential_of_a_description_that_never_requires_it_is_named_sent_and_
     missing = denial(place.call("forgot", "list_things"))
     assert (missing["verdict"], missing["credentials"]) == ("missing", ("house",))
     assert missing["commands"] == ("toolwright secret set forgot.house",)
+    assert "may mean" not in missing["words"]
     assert place.type(missing["commands"][0]).exit_code == 0
     assert place.call("forgot", "list_things").outcome.ok
     assert guarded.seen[-1] == ("/forgot/things", f"Bearer {TOKEN}")

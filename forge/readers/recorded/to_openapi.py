@@ -92,6 +92,12 @@ _COUNTS = re.compile(
     r"(?:page|limit|offset|skip|(?:page|per|max|batch)[-_]?(?:size|page|results|items))\Z", re.I
 )
 """Query parameters that are whole numbers in every API that has them."""
+_VERSION_NAME = re.compile(r"(?:\A|[-_])version\Z", re.I)
+"""Headers such as `Notion-Version` and `X-GitHub-Api-Version`."""
+_VERSION = re.compile(
+    r"v?\d{1,4}(?:[.-]\d{1,4}){0,3}(?:-?(?:alpha|beta|preview|rc)\d{0,3})?\Z", re.I
+)
+_MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}\Z", re.ASCII)
 _WORD = re.compile(r"[^A-Za-z0-9]+")
 _BODILESS = ("GET", "HEAD", "DELETE", "OPTIONS", "TRACE")
 
@@ -220,7 +226,9 @@ def _build_query_parameters(requests: Sequence[RecordedRequest]) -> Iterator[dic
 
 
 def _build_header_parameters(requests: Sequence[RecordedRequest]) -> Iterator[dict[str, Any]]:
-    """Yield the API's own headers; a plain value that every request sends becomes the default."""
+    """Yield the API's own headers; a plain value that every request sends becomes the default, and
+    a version is sent with every call: what the requests got, they got of that version.
+    """
     sent = [dict(_select_own_headers(request)) for request in requests]
     values: dict[str, list[str]] = {}
     for headers in sent:
@@ -229,6 +237,10 @@ def _build_header_parameters(requests: Sequence[RecordedRequest]) -> Iterator[di
     for name, found in values.items():
         schema: dict[str, Any] = {"type": "string"}
         is_same = len(found) == len(sent) and len(set(found)) == 1
+        if is_same and _VERSION_NAME.search(name) and _VERSION.match(found[0]):
+            fixed = {**schema, "const": found[0]}
+            yield {"name": name, "in": "header", "required": True, "schema": fixed}
+            continue
         if is_same and requests[0].shares and is_showable(found[0]):
             schema["default"] = found[0]
         yield {"name": name, "in": "header", "schema": schema}
@@ -295,7 +307,18 @@ def _build_responses(requests: Sequence[RecordedRequest]) -> dict[str, Any]:
             if media_type:
                 content[media_type] = {"schema": found} if found else {}
         made[str(status)] = {"description": "", **({"content": content} if content else {})}
-    return made or {"default": {"description": "as the API answers"}}
+    return made or _build_expected_response(requests)
+
+
+def _build_expected_response(requests: Sequence[RecordedRequest]) -> dict[str, Any]:
+    """What requests without recorded answers ask for, where all name one and the same type."""
+    asked = {
+        next((value for name, value in r.headers if name.lower() == "accept"), "") for r in requests
+    }
+    kind = asked.pop().partition(";")[0].strip() if len(asked) == 1 else ""
+    if not _MEDIA_TYPE.match(kind):
+        return {"default": {"description": "as the API answers"}}
+    return {"200": {"description": "as the API answers", "content": {kind: {}}}}
 
 
 def _parse_json(media_type: str, text: str) -> list[Any]:

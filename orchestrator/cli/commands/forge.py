@@ -146,7 +146,9 @@ def _check_places(task: str, source: str) -> None:
                 f"Nothing was stored. `toolwright forge {plain} --auth basic=@login` makes the "
                 "server, and says with which command user and password are set."
             )
-        if Path(place).expanduser().is_dir():
+        # A word of a task may also be the name of a directory that stands here by chance.
+        is_meant = place == source or (not source and any(mark in place for mark in PLACE_MARKS))
+        if is_meant and Path(place).expanduser().is_dir():
             raise OrchestratorError(
                 f"{place[:200]}: it is a directory. Give the path or URL of the API's description."
             )

@@ -15,6 +15,7 @@ from orchestrator.approvals.accounts import SOURCES, split_secret
 from orchestrator.approvals.declaring import describe_variable
 from orchestrator.approvals.granting import (
     bind_secret,
+    describe_credential,
     find_credential_names,
     find_declared_uses,
 )
@@ -337,6 +338,7 @@ def _show_uses(
             declared = find_declared_uses(store.servers, shelf, server, name)
         asked = find_credential_names(store.servers, shelf, server)
         told = describe_variable(store.servers, shelf, server, name)
+        says = describe_credential(store.servers, shelf, server, name)
     if renewing:
         kept = list_token_uses(open_vault(settings), server, name)
         declared = tuple(dict.fromkeys((*declared, *kept))) if declared else ()
@@ -345,6 +347,8 @@ def _show_uses(
         print_text(f"goes now to   {place}", "" if place in map(str, uses) else "yellow")
     for use in uses:
         print_text(f"is to go to   {use}", "" if str(use) in before or not before else "yellow")
+    if uses and says:
+        print_text(f"its description says: “{says}”")
     if not uses and server != SOURCES:
         print_text(told or _describe_unasked(server, name, asked), "yellow")
     return uses

@@ -17,6 +17,7 @@ from orchestrator.cli.tools.argument_words import (
     list_types,
     merge_properties,
     read_words,
+    takes_file,
     write_words,
 )
 from sandbox import exactjson
@@ -111,12 +112,20 @@ def render_example_call(
     """A command line that calls a tool with these arguments, or with samples of those that it
     requires.
     """
-    if arguments is None:
-        arguments = _build_object(schema, schema, 0)
-    words = write_words(arguments, schema)
-    if not _is_read_as(words, schema, arguments):
-        words = [exactjson.dumps(arguments).decode()]
+    given = _build_object(schema, schema, 0) if arguments is None else arguments
+    words = write_words(given, schema)
+    if not _is_read_as(words, schema, given):
+        words = [exactjson.dumps(given).decode()]
+    else:
+        words = list(dict.fromkeys(_name_file(word, schema) for word in words))
     return escape_line(shlex.join(["toolwright", "call", tool, *words]))
+
+
+def _name_file(word: str, schema: Mapping[str, Any]) -> str:
+    """A word as it is typed: a file by its path, not by its content and its name."""
+    key = word.partition("=")[0].removesuffix(":")
+    holders = (key.rpartition(".")[0], key)
+    return next((f"{each}=@FILE" for each in holders if takes_file(each, schema)), word)
 
 
 def _is_read_as(
@@ -152,6 +161,9 @@ def build_sample(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
         return _build_text(parts)
     if kind in ("integer", "number"):
         least = next((a["minimum"] for a in parts if _is_number(a.get("minimum"))), None)
+        # What stands in a path is an id, and whole also where a description calls it a number.
+        if any(str(about.get("x-in", "")).startswith("path:") for about in parts):
+            kind = "integer"
         return _SAMPLES[kind] if least is None or least <= 1 else least
     return _SAMPLES.get(kind, "text")
 
@@ -180,16 +192,24 @@ def _merge_object(
 
 
 def _build_object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    """Samples of the members that an object requires; of one inside a call that requires none, a
-    few that can be set: an empty one would show nothing.
+    """Samples of the members that an object requires, and of a body that may be left out but
+    requires some when it is given; of one inside a call that requires none, a few that can be set:
+    an empty one would show nothing.
     """
     properties = schema.get("properties")
     named = properties if isinstance(properties, Mapping) else {}
     shown = _list_required(schema)[:MAX_NAMED]
+    if not depth and "body" not in shown and _requires_fields(named.get("body"), root):
+        shown.append("body")
     if not shown and depth:
         settable = (name for name, part in named.items() if not _is_read_only(part))
         shown = [str(name) for name, _ in zip(settable, range(MAX_OPTIONAL), strict=False)]
     return {name: build_sample(named.get(name), root, depth) for name in shown}
+
+
+def _requires_fields(body: Any, root: Mapping[str, Any]) -> bool:
+    is_body = isinstance(body, Mapping) and body.get("x-in") == "body"
+    return is_body and any(_find_described(body, root, MAX_DEPTH))
 
 
 def _is_read_only(schema: Any) -> bool:

@@ -87,29 +87,56 @@ def list_keys(schema: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def takes_file(key: str, schema: Mapping[str, Any]) -> bool:
+    """Whether `key=@FILE` gives a file, or the one file of a list, to a tool with that input
+    schema.
+    """
+    try:
+        _, part = _find_place(key, key, schema, schema)
+    except _WordUnreadable:
+        return False
+    wanted = _Wanted(part, schema)
+    return bool(wanted.file_form or wanted.item.file_form)
+
+
 class _WordUnreadable(Exception):
     """A word that is not read, and what to type instead."""
 
 
 class _Wanted:
-    """The value that a schema wants: its alternatives with references resolved, and their types."""
+    """The value that a schema wants: its alternatives with references resolved, and their types.
 
-    def __init__(self, schema: Any, root: Mapping[str, Any]) -> None:
+    `is_written_plain` says whether the value is a parameter or an item of one, which a number and
+    its text are the same in.
+    """
+
+    def __init__(
+        self, schema: Any, root: Mapping[str, Any], is_written_plain: bool | None = None
+    ) -> None:
         self.root = root
         self.alternatives = list_alternatives(schema, root)
         self.types = frozenset(kind for each in self.alternatives for kind in list_types(each))
+        if is_written_plain is None:
+            place = str(next((each["x-in"] for each in self.alternatives if "x-in" in each), ""))
+            is_written_plain = place.partition(":")[0] in ("path", "query", "header", "cookie")
+        self.is_written_plain = is_written_plain
 
     @property
     def item(self) -> _Wanted:
         """What an item of the list has to be."""
         held = [each["items"] for each in self.alternatives if "items" in each]
-        return _Wanted(held[0] if held else {}, self.root)
+        return _Wanted(held[0] if held else {}, self.root, self.is_written_plain)
 
     @property
-    def is_written_plain(self) -> bool:
-        """Whether the value is a parameter, which a number and its text are the same in."""
-        place = str(next((each["x-in"] for each in self.alternatives if "x-in" in each), ""))
-        return place.partition(":")[0] in ("path", "query", "header", "cookie")
+    def file_form(self) -> str:
+        """How a file is given: `named` with its name beside its content, `bytes` as base64, ""
+        where the value is no file.
+        """
+        for each in self.alternatives:
+            if {"base64", "filename"} <= {*merge_properties(list_alternatives(each, self.root))}:
+                return "named"
+        is_bytes = any(each.get("contentEncoding") == "base64" for each in self.alternatives)
+        return "bytes" if is_bytes else ""
 
     @property
     def is_decimal(self) -> bool:
@@ -208,7 +235,7 @@ def _find_place(
             return (name,), declared[name]
     free = _find_free(wanted, declared)
     if free is None:
-        raise _WordUnreadable(_render_unknown(whole, root))
+        raise _WordUnreadable(_render_unknown(whole, key, wanted))
     return tuple(key.split(".")), {} if "." in key else free
 
 
@@ -239,12 +266,29 @@ def _find_free(wanted: _Wanted, declared: Mapping[str, Any]) -> Any:
     return {} if is_object and not declared and not closed else None
 
 
-def _render_unknown(key: str, root: Mapping[str, Any]) -> str:
-    known = list_keys(root)
+def _render_unknown(key: str, rest: str, holder: _Wanted) -> str:
+    """Why a key has no place. `rest` is what of it `holder` does not have."""
+    known = list_keys(holder.root)
     near = difflib.get_close_matches(key, known, NEAR, 0.5)
     meant = f" Did you mean {' or '.join(near)}?" if near else ""
     takes = f" It takes {', '.join(known[:20]) or 'no arguments'}." if not near else ""
-    return f"there is no argument {key[:SHOWN]!r}.{escape_line(meant + takes)}"
+    ways = meant + takes + _render_json_way(key.removesuffix(rest).rstrip("."), rest, holder)
+    return f"there is no argument {key[:SHOWN]!r}.{escape_line(ways)}"
+
+
+def _render_json_way(above: str, rest: str, holder: _Wanted) -> str:
+    """How the value `above` takes as JSON what no key says: what is in a list, and what an object
+    may have beside what it declares.
+    """
+    inside = f'{{"{rest[:SHOWN]}":…}}'
+    if above and "array" in holder.types:
+        word = shlex.quote(f"{above}:=[{inside}]")
+        return f" {above} is a list, which is given as JSON: {word}."
+    closed = any(each.get("additionalProperties") is False for each in holder.alternatives)
+    if above and not closed and (not holder.types or "object" in holder.types):
+        word = shlex.quote(f"{above}:={inside}")
+        return f" What {above} does not declare it takes as JSON: {word}."
+    return ""
 
 
 def _walk_keys(schema: Any, root: Mapping[str, Any], before: str, depth: int) -> Iterator[str]:
@@ -346,14 +390,13 @@ def _load_file(word: _Word) -> bytes:
 
 def _read_file(word: _Word, wanted: _Wanted) -> Any:
     """A file's content as what is wanted: base64 where the schema says so, else its text."""
+    if not wanted.file_form and "array" in wanted.types and wanted.item.file_form:
+        return [_read_file(word, wanted.item)]
     content = _load_file(word)
-    named = any(
-        {"base64", "filename"} <= {*merge_properties(list_alternatives(each, wanted.root))}
-        for each in wanted.alternatives
-    )
-    if named or any(each.get("contentEncoding") == "base64" for each in wanted.alternatives):
+    if wanted.file_form:
         encoded = base64.b64encode(content).decode()
-        return {"base64": encoded, "filename": Path(word.file).name} if named else encoded
+        is_named = wanted.file_form == "named"
+        return {"base64": encoded, "filename": Path(word.file).name} if is_named else encoded
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

@@ -547,7 +547,7 @@ def _is_only_taker(
 def _goes_by_kind(value: Value, parameter: ToolParameter, confident: bool) -> bool:
     """Whether a value may go into a parameter that the task does not name."""
     if value.kind == "number":
-        if parameter.is_counting:
+        if parameter.is_counting or parameter.is_paging:
             return False
         if parameter.is_numeric:
             same = value.unit is not None and parameter.unit is not None

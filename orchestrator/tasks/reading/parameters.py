@@ -37,6 +37,8 @@ _COUNTING = frozenset("limit count top n take rows".split())
 _COUNTING_PAIRS = frozenset(
     {("max",), ("first",), ("max", "results"), ("max", "items"), ("per", "page"), ("page", "size")}
 )
+_PAGES = frozenset("page offset skip cursor".split())
+_OF_PAGES = frozenset("number no num index current start".split())
 _SORTING = frozenset("sort sorting sorted order ordering orderby sortby".split())
 _SORTED_BY = frozenset("by direction dir key field column".split())
 _FORMATS: Mapping[str, str] = {
@@ -110,6 +112,12 @@ class ToolParameter:
         """Whether it says how many results are wanted."""
         counts = self.words[-1:] and self.words[-1] in _COUNTING
         return self.is_numeric and bool(counts or self.words in _COUNTING_PAIRS)
+
+    @property
+    def is_paging(self) -> bool:
+        """Whether it says which of a list's pages is wanted."""
+        words = {*self.words}
+        return self.is_numeric and bool(words & _PAGES) and words <= _PAGES | _OF_PAGES
 
     @property
     def is_sorting(self) -> bool:

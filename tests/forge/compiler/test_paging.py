@@ -11,6 +11,7 @@ from tests.forge.samples import compiled, reading
 ITEMS = "data: {type: array, maxItems: 50, items: {type: object}}"
 KNOWN = "data: {type: array, items: {type: object, properties: {id: {type: string}}}}"
 HREF = "{properties: {href: {type: string}}}"
+TEXT = "{anyOf: [{type: string}, {type: 'null'}]}"
 CURSOR = "{name: cursor, in: query, schema: {type: string}}"
 
 
@@ -29,6 +30,11 @@ def found(parameters: str, properties: str, headers: str = "{}", method: str = "
         """
     ).spec
     return detect_paging(spec, spec.operations[0])
+
+
+def _nullable(name: str, kind: str) -> str:
+    either = f"anyOf: [{{type: {kind}}}, {{type: 'null'}}]"
+    return f"{{name: '{name}', in: query, schema: {{{either}}}}}"
 
 
 def _integer(name: str, more: str = "") -> str:
@@ -102,6 +108,17 @@ def _integer(name: str, more: str = "") -> str:
         (_integer("page", ", minimum: 0"), ITEMS, Paging("page", "/data", "page", first=0)),
         (_integer("'page[number]'"), "[", Paging("page", "", "page[number]", first=1)),
         (_integer("page"), "[", Paging("page", "", "page", first=1)),
+        (
+            _nullable("offset", "integer, minimum: 0") + ", " + _integer("limit"),
+            "data: {anyOf: [{type: array, items: {type: object}}, {type: 'null'}]}",
+            Paging("offset", "/data", "offset"),
+        ),
+        (
+            _nullable("page[offset]", "integer"),
+            f"{ITEMS}, links: {{anyOf: [{{properties: {{next: {TEXT}}}}}, {{type: 'null'}}]}}",
+            Paging("url", "/data", next="/links/next"),
+        ),
+        (_nullable("page", "integer, minimum: 0"), ITEMS, Paging("page", "/data", "page", first=0)),
         (
             _integer("page"),
             "hits: {properties: {hits: {type: array}}}, other: {type: array}",

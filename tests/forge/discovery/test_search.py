@@ -249,6 +249,18 @@ def test_a_documentation_page_leads_to_the_description_it_shows(page: str) -> No
     assert found(pages, "/manual/")[0] == "/hidden/spec"
 
 
+def test_a_description_that_a_page_holds_as_json_within_a_string_is_found() -> None:
+    text = json.dumps(json.dumps({"info": {"title": "a/b"}, **json.loads(JSON_SPEC)}))
+    shown = f'<script>const c = {{"content": {text.replace("/", chr(92) + "u002F")}}}</script>'
+    pages: dict[str, Answer] = {"/": Page(f"<!DOCTYPE html><html>{shown}</html>".encode())}
+    where, result = found(pages)
+    assert where == "/"
+    assert json.loads(result.content)["paths"] == json.loads(JSON_SPEC)["paths"]
+    for broken in (text[:-9], text.replace("paths", "routes"), text.replace("{", "[", 1)):
+        with site({"/": Page(f"<html><script>x = {broken}</script></html>".encode())}) as here:
+            assert isinstance(look(here.url), NotFound)
+
+
 def test_a_description_that_a_page_fetches_to_show_it_is_found() -> None:
     shown = '<script>fetch("/spec.json").then(r => SwaggerUIBundle({spec: r}))</script>'
     pages: dict[str, Answer] = {

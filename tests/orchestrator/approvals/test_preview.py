@@ -39,6 +39,28 @@ def test_a_patch_tells_only_what_it_names() -> None:
     assert told("PATCH", {"soa": {"serial": 2}, "ttl": 60}) == ["/soa/serial: 1 -> 2"]
 
 
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        {"data": {"name": "a", "ttl": 60}, "meta": {"took": 1}},
+        {"data": {"id": 1, "attributes": {"name": "a", "ttl": 60}}, "links": None},
+    ],
+)
+def test_a_resource_within_an_envelope_is_compared_with_what_is_in_it(wrapped: object) -> None:
+    present = json.dumps(wrapped)
+    assert told("PATCH", {"ttl": 300, "note": "n"}, present) == [
+        "/ttl: 60 -> 300",
+        '/note: nothing -> "n"',
+    ]
+    assert told("PUT", {"ttl": 300}, present)[-2:] == ['/name: "a" -> nothing', "/ttl: 60 -> 300"]
+
+
+def test_of_an_envelope_that_holds_none_of_the_fields_or_holds_them_twice_nothing_is_told() -> None:
+    assert told("PATCH", {"ttl": 300}, '{"data": {"id": 1}}') == []
+    assert told("PUT", {"ttl": 300}, '{"old": {"ttl": 1}, "new": {"ttl": 2}}') == []
+    assert told("PATCH", {"ttl": 300}, '{"id": 1}') == ["/ttl: nothing -> 300"]
+
+
 def test_a_deletion_tells_what_is_lost() -> None:
     (line,) = told("DELETE", None)
     assert line.startswith('/: {"name": "example.org"')

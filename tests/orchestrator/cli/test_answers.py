@@ -87,6 +87,18 @@ def test_what_stands_around_a_graphql_answer_goes_where_nothing_else_is_told(
     assert told in shown({"status": 200, "body": body})
 
 
+def test_a_list_beside_objects_is_a_table_below_them_and_two_lists_are_a_tree() -> None:
+    paged = {"data": [{"id": 7, "name": "Ann"}], "meta": {"page": 1}}
+    assert [line.strip() for line in shown(paged).splitlines()] == [
+        "meta",
+        "└── page: 1",
+        "data",
+        "id  name",
+        "7   Ann",
+    ]
+    assert "id  name" not in shown({**paged, "errors": ["one"]})
+
+
 @pytest.mark.parametrize(
     ("value", "line"),
     [

@@ -114,6 +114,9 @@ def test_a_value_is_read_by_the_schema_of_its_key(words: list[str], value: dict[
         (["filter.max=1", "filter={}"], ["as a whole and in parts"]),
         (["limit:=x"], ["limit:=", "not JSON"]),
         (["name=@./nothere"], ["./nothere cannot be read", "name=@@./nothere"]),
+        (["tags.a=1"], ["tags is a list", """'tags:=[{"a":…}]'"""]),
+        (["level.a=1"], ["no argument 'level.a'"]),
+        (["upload.more=1"], ["does not declare", """'upload:={"more":…}'"""]),
     ],
 )
 def test_what_is_not_read_says_why_and_comes_with_an_example(
@@ -135,6 +138,10 @@ def test_a_file_is_text_json_or_base64_as_its_argument_wants(tmp_path: Path) -> 
     assert read(f"body=@{picture}") == {"body": "iVBORw=="}
     named = {"base64": "iVBORw==", "filename": "x.png"}
     assert read(f"upload=@{picture}") == {"upload": named}
+    files = {"type": "array", "items": SCHEMA["properties"]["upload"]}
+    listed = {"type": "object", "properties": {"files": files}}
+    assert read(f"files=@{picture}", schema=listed) == {"files": [named]}
+    assert read(f"files=@{picture}", f"files=@{picture}", schema=listed) == {"files": [named] * 2}
     with pytest.raises(click.UsageError, match="UTF-8"):
         read(f"name=@{picture}")
 
@@ -173,8 +180,13 @@ def test_a_number_that_may_be_a_text_has_one_reading_where_both_are_written_alik
     assert read("id=7", schema=schema) == {"id": "7"}
     assert read("id=true", schema=schema) == {"id": "true"}
     assert read("id=00a", schema=schema) == {"id": "00a"}
-    with pytest.raises(click.UsageError):
-        read("n=7", schema=schema)
+    several = {"anyOf": [{"type": "array", "items": {}}, {"type": "null"}], "x-in": place}
+    listed = {"type": "object", "properties": {"id": several, "n": {**several, "x-in": "body"}}}
+    assert read("id=7", schema=listed) == {"id": ["7"]}
+    assert read("id=7", "id=x", schema=listed) == {"id": ["7", "x"]}
+    for held in (schema, listed):
+        with pytest.raises(click.UsageError):
+            read("n=7", schema=held)
     nothing = {"type": ["string", "null"], "x-in": place}
     with pytest.raises(click.UsageError):
         read("id=null", schema={"type": "object", "properties": {"id": nothing}})
@@ -230,3 +242,32 @@ def test_an_example_has_what_every_part_of_an_object_requires() -> None:
     call = render_example_call("a.b", schema)
     assert """'body=[{"labels":{}}]'""" in call
     assert "'one.labels={}'" in call
+
+
+def test_an_example_names_files_by_their_path_and_shows_a_body_that_requires_fields() -> None:
+    upload = SCHEMA["properties"]["upload"]
+    body = {
+        "type": "object",
+        "properties": {
+            "file": upload,
+            "more": {"type": "array", "items": upload},
+            "note": {"type": "string"},
+        },
+        "required": ["file", "more"],
+        "x-in": "body",
+    }
+    schema = {"type": "object", "properties": {"body": body}, "additionalProperties": False}
+    sample = "toolwright call a.b body.file=@FILE body.more=@FILE"
+    assert render_example_call("a.b", schema) == sample
+    sent = {"body": {"file": {"base64": "iVBORw==", "filename": "x.png"}, "note": "n"}}
+    called = "toolwright call a.b body.file=@FILE body.note=n"
+    assert render_example_call("a.b", schema, sent) == called
+    free = {**schema, "properties": {"body": {**body, "required": []}}}
+    assert render_example_call("a.b", free) == "toolwright call a.b"
+
+
+def test_an_example_has_a_whole_number_for_an_id_in_a_path() -> None:
+    number = {"type": "number"}
+    places = {"id": {**number, "x-in": "path:id"}, "price": {**number, "x-in": "query:price"}}
+    schema = {"type": "object", "properties": places, "required": ["id", "price"]}
+    assert render_example_call("a.b", schema) == "toolwright call a.b id=1 price=1.5"

@@ -14,6 +14,7 @@ from orchestrator.cli.main import toolwright
 from orchestrator.settings import Settings
 from registry.models import Approval, Job
 from registry.store import Store
+from tests.registry.samples import REPORTS, entry
 
 ID, OTHER = "3f9a0c5512de8871", "3f9a77aa00112233"
 
@@ -78,3 +79,26 @@ def test_a_name_that_is_nearly_one_is_told(
 ) -> None:
     told = run(settings, *words)
     assert (told.exit_code, "Did you mean dns?" in told.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("tool", "listing"),
+    [("dns.nothing_like_it", "toolwright show dns"), ("nobody.list", "toolwright list")],
+)
+def test_a_tool_that_is_none_is_told_with_the_command_that_lists_what_there_is(
+    settings: Settings, waiting: Approval, tool: str, listing: str
+) -> None:
+    told = run(settings, "call", tool)
+    assert told.exit_code == 1
+    assert f"`{listing}` shows all" in " ".join(told.stderr.split())
+
+
+def test_a_mistyped_tool_is_taken_for_one_of_its_own_server(
+    settings: Settings, store: Store, waiting: Approval
+) -> None:
+    (known,) = store.servers.get("dns").tools[:1]
+    near = f"dns.{known.name[:-1]}"
+    store.servers.publish(entry("dnx", 1, known), REPORTS, now=time.time())
+    told = " ".join(run(settings, "call", near).stderr.split())
+    assert f"Did you mean dns.{known.name} " in told
+    assert "dnx." not in told

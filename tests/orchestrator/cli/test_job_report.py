@@ -122,6 +122,17 @@ def test_a_forge_that_changed_nothing_says_so(capsys: pytest.CaptureFixture[str]
     assert "pets version 2 is active as before; nothing changed.\n" in capsys.readouterr().out
 
 
+def test_a_forge_says_how_many_tools_there_are_where_it_names_only_some(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    named = [f"big.tool_{number}" for number in range(200)]
+    result = {"server": "big", "version": 1, "state": "active", "tools": named, "problems": []}
+    made = replace(job(), state="done", result={**result, "tool_count": 977})
+    report_job(made, False)
+    assert "977 tools; try: toolwright show big" in capsys.readouterr().out
+    assert "and 957 more, which `find` shows" in build_forge_result(made)["content"][0]["text"]
+
+
 def test_a_client_is_told_whether_a_forge_changed_anything() -> None:
     made = {"server": "pets", "version": 2, "tools": ["pets.list"], "problems": [], "learned": []}
 

@@ -138,7 +138,7 @@ MISTAKES = [
     ("forge x --auth nonsense", "nonsense", "header:NAME"),
     ("do x --arguments nojson", "'nojson' is not JSON", OBJECT),
     ("do --run nothere", "'nothere'", "toolwright jobs"),
-    ("show dns.nothere", "'dns.nothere'", "toolwright list"),
+    ("show dns.nothere", "'dns.nothere'", "toolwright show dns"),
     ("show nothere.list_zones", "'nothere.list_zones'", "Did you mean dns.list_zones"),
     ("call list_zones", "'list_zones'", "Did you mean dns.list_zones"),
     ("call dns.list_zones name=@{place}", "Is a directory", "name=@@"),
@@ -641,3 +641,15 @@ def test_a_bundle_that_a_full_disk_refuses_is_told_with_what_to_do_next(tmp_path
     assert "cannot be written: File too large. Free space on that disk" in told
     assert told.endswith("or name another place as --out.")
     assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("more", ["", "--source nothere.yaml"])
+def test_a_word_of_a_task_is_no_directory_that_stands_here_by_chance(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str
+) -> None:
+    (tmp_path / "weather").mkdir()
+    monkeypatch.chdir(tmp_path)
+    given = {"TOOLWRIGHT_HOME": str(settings.home), "DOCKER_HOST": NO_ENGINE}
+    words = ["forge", "weather", *more.split()]
+    told = CliRunner().invoke(toolwright, words, env=given, catch_exceptions=False)
+    assert "it is a directory" not in told.output

@@ -75,6 +75,16 @@ def test_a_path_without_arguments_that_is_gone_has_moved() -> None:
     assert (found.kind, found.repair) == ("drift", "recompile")
 
 
+@pytest.mark.parametrize(("required", "cause"), [([], "drift"), (["id"], "input")])
+def test_a_call_without_arguments_that_is_refused_tells_of_drift_where_it_needs_none(
+    required: list[str], cause: str
+) -> None:
+    tool = replace(FIXED, input_schema={**OBJECT, "required": required})
+    found = find_cause(replace(failed("http", 400), arguments={}), tool)
+    assert found is not None
+    assert found.kind == cause
+
+
 def test_what_a_person_marked_wrong_is_a_bug() -> None:
     found = find_cause(invocation("c1", disputed=True), NAMED)
     assert found is not None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 
 import pytest
@@ -158,3 +159,35 @@ def test_a_text_without_commands_is_still_refused() -> None:
 def test_hostile_text_comes_to_an_end(text: str) -> None:
     assert len(text) < MAX_BYTES
     assert len(read_curl({"curl": text}).requests) <= 2_000
+
+
+def test_a_version_that_the_requests_ask_for_is_sent_with_every_call() -> None:
+    made = compiled(
+        """
+        curl https://a.example/x -H 'Notion-Version: 2022-06-28' -H 'X-Tenant: acme'
+        curl https://a.example/y -H 'X-Api-Version: v2.1-beta'
+        curl https://a.example/z -H 'API-Version: 1'
+        curl https://a.example/z -H 'API-Version: 2'
+        """
+    )
+    code = files(made)
+    assert '"notion-version": "2022-06-28"' in code
+    assert '"x-api-version": "v2.1-beta"' in code
+    takes = {tool.path: {*tool.input_schema["properties"]} for tool in made.bundle.tools}
+    assert takes == {"/x": {"x_tenant"}, "/y": set(), "/z": {"api_version"}}
+
+
+@pytest.mark.parametrize(
+    ("accept", "sent"),
+    [
+        ("-H 'Accept: text/csv'", ["text/csv"]),
+        ("-H 'Accept: application/json'", []),
+        ("-H 'Accept: */*'", []),
+        ("-H 'Accept: text/html, */*;q=0.1'", []),
+        ("-H 'Accept: text/csv\"'", []),
+        ("", []),
+    ],
+)
+def test_the_one_type_that_requests_accept_is_asked_for(accept: str, sent: list[str]) -> None:
+    code = files(compiled(f"curl https://a.example/x {accept}"))
+    assert re.findall(r"accept=[\"'](.*?)[\"']", code) == sent

@@ -16,7 +16,7 @@ from orchestrator.settings import Settings
 from registry.models import build_entry
 from registry.servers.bundles import Bundles
 from registry.store import Store
-from tests.attacks.test_secret_origins import ELSEWHERE, compiled
+from tests.attacks.test_secret_origins import ELSEWHERE, KEY, compiled
 from tests.orchestrator.conftest import PIN
 
 OWN, OTHER = "https://api.bank.test:443 header:x-key", "https://other.test:443 header:x-key"
@@ -61,6 +61,15 @@ def test_setting_a_secret_shows_where_it_goes_and_binds_it(terminal: Terminal) -
     assert OWN in shown
     assert OTHER in shown
     assert terminal.places("bank.key") == [OWN, OTHER]
+
+
+def test_setting_a_secret_shows_what_the_description_says_of_it(
+    terminal: Terminal, settings: Settings, store: Store
+) -> None:
+    made = compiled({**KEY, "description": "Prefix the value with `Apikey `."})
+    shelf = Bundles(settings.home, store.servers)
+    shelf.publish_bundle(made, build_entry(made, 1.0), (), None)
+    assert "its description says: “Prefix the value with" in terminal.set("bank.key").stdout
 
 
 @pytest.mark.usefixtures("bank")

@@ -380,6 +380,17 @@ def test_the_field_that_is_changed_is_the_things_own_before_that_of_what_it_hold
     assert (two.arguments, two.unused) == ({"id": 2}, ("Kitty",))
 
 
+@pytest.mark.parametrize("name", ["page", "pageNumber", "offset", "page[number]"])
+def test_a_number_is_no_page_that_a_list_requires_unless_it_is_said_to_be(name: str) -> None:
+    page = {"type": "number", "default": 1}
+    schema = {"type": "object", "properties": {name: page}, "required": [name]}
+    seen = read_arguments("show album 3", schema)
+    assert (seen.arguments, seen.unused) == ({name: 1}, ("3",))
+    said = "list the albums, offset 3" if name == "offset" else "list the albums, page 3"
+    if name in ("page", "offset"):
+        assert read_arguments(said, schema).arguments == {name: 3}
+
+
 def test_a_number_before_several_things_counts_them_and_is_no_id() -> None:
     one = read_arguments("list 2 boats", tool("boat_id", boat_id=WHOLE), tool="get_boat")
     assert (one.missing, one.unused) == (("boat_id",), ("2",))
