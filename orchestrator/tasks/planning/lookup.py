@@ -21,6 +21,7 @@ from orchestrator.tasks.planning.binding import (
     to_singular,
 )
 from orchestrator.tasks.planning.pages import SMALL, find_most, find_page_size, takes_pages
+from orchestrator.tasks.planning.ranking import find_superlative
 from orchestrator.tasks.reading.parameters import ToolParameter, list_parameters
 from orchestrator.tasks.reading.values import Value, ValueKind, scan_values
 from orchestrator.tasks.routing import words as w
@@ -244,7 +245,7 @@ def find_said_name(
     rest = task
     for name, evidence in reading.evidence.items():
         if name != parameter and evidence:
-            rest = rest.replace(evidence, " " * len(evidence))
+            rest = _blank(rest, evidence)
     scanned = scan_values(rest)
     values = [value for value in scanned if value.kind not in _NO_NAMING]
     if (read := _find_value(reading.arguments, parameter)) is not None:
@@ -276,7 +277,44 @@ def find_said_name(
     behind = bool(before) and to_singular(before[0]) in noun
     ends = _CLAUSE_END.match(rest, end) is not None
     plain = text[:1].isupper() and behind and ends and _is_name("name", text)
-    return SaidName(text[:MAX_NAME], plain) if behind and len(text) <= MAX_NAME else None
+    if behind:
+        return SaidName(text[:MAX_NAME], plain) if len(text) <= MAX_NAME else None
+    return _find_plain_words(rest, start, end, noun) if target.access != "read" else None
+
+
+def _blank(text: str, evidence: str) -> str:
+    """A task without the words for a value, and without the one before it that says when."""
+    said = re.compile(rf"(?:\b(?:after|before|by|on|since|till|until)\s+)?{re.escape(evidence)}")
+    return said.sub(lambda found: " " * len(found[0]), text)
+
+
+def _find_plain_words(text: str, start: int, end: int, noun: Sequence[str]) -> SaidName | None:
+    """The words that alone are left of an order and stand together, behind an article or before
+    the thing's own name: `the front door`, `the movie night scene`. A list has to have one that is
+    called just so.
+    """
+    while start and _IN_WORD.match(text[start - 1]):
+        start -= 1
+    while end < len(text) and _IN_WORD.match(text[end]):
+        end += 1
+    said, article = text[start:end], _ARTICLE_BEFORE.search(text[:start])
+    following = split_words(text[end : end + 60])[:1]
+    is_thing = bool(following) and to_singular(following[0]) in noun
+    if not (article or is_thing) or len(said) > MAX_NAME or not _PHRASE.fullmatch(said):
+        return None
+    if find_superlative(f"{said} {' '.join(noun)}"):
+        return None
+    return SaidName(said, False)
+
+
+_IN_WORD = re.compile(r"[\w-]")
+_ARTICLE_BEFORE = re.compile(r"\b(?:the|my|our|of)\s+\Z", re.IGNORECASE)
+_PHRASE = re.compile(
+    r"(?!(?:all|any|each|every|first|last|next|other|same)\b)"
+    r"[^\W_][\w'-]*(?: (?!(?:and|as|at|by|for|from|in|of|on|or|to|with)\b)[^\W_][\w'-]*){0,4}",
+    re.IGNORECASE,
+)
+"""Up to five words without one between them that joins two things."""
 
 
 def _owns_thing(behind: str, noun: Sequence[str]) -> bool:

@@ -458,7 +458,9 @@ def read_by_kind(state: Assignment) -> None:
             if counts and _counts_things(state, value, parameter):
                 continue
             if _is_only_taker(state, parameter, value, confident):
-                state.assign(parameter, fitted, value.text, [at])
+                degrees = _DEGREES.match(state.lower, value.end)
+                end = degrees.end() if degrees and _is_temperature(parameter) else value.end
+                state.assign(parameter, fitted, state.task[value.start : end], [at])
                 if value.kind == "name" and not parameter.required:
                     _doubt_filter(state, parameter, value)
                 elif value.kind == "name" == parameter.kind:
@@ -518,9 +520,11 @@ def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) ->
     if behind is None:
         return False
     word = behind[1]
+    if _is_temperature(parameter) and _DEGREES.match(state.lower, value.end):
+        return False
     if counts_several(parameter, word):
         return True
-    known = word in STOP_WORDS | w.POLITE or word.rstrip("s") in {
+    known = word in STOP_WORDS | w.POLITE | {"because", "due"} or word.rstrip("s") in {
         x.rstrip("s") for x in parameter.words
     }
     return not known
@@ -540,8 +544,47 @@ def _is_only_taker(
     ]
     required = [p for p in takers if p.required]
     best = required or takers
+    amounts = [p for p in best if p.is_numeric and not p.is_identifying]
+    if value.kind == "number" and len(amounts) == 1 and _is_amount(state, value, amounts[0]):
+        best = amounts
     exact = [p for p in best if p.kind == value.kind] or best
     return len(exact) == 1 and exact[0].pointer == parameter.pointer
+
+
+def _is_amount(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
+    """Whether a number is how much of what the tool is about (`a bonus of 1500`), or how warm."""
+    if _is_temperature(parameter) and _DEGREES.match(state.lower, value.end):
+        return True
+    before = re.search(r"\b([a-z]+)\s+of\s+\Z", state.lower[: value.start])
+    return before is not None and before[1] in state.things - w.READING_VERBS - w.WRITING_VERBS
+
+
+def _is_temperature(parameter: ToolParameter) -> bool:
+    return parameter.unit is not None and parameter.unit.measure == "temperature"
+
+
+_DEGREES = re.compile(r"\s+degrees?\b")
+
+
+def read_years(state: Assignment) -> None:
+    """A year for the one argument that takes one: `the payslips for 2026`."""
+    wanted = [p for p in state.list_open() if p.words[-1:] == ("year",) and not p.is_boolean]
+    found = [
+        (at, value)
+        for at, value in state.list_free()
+        if value.kind == "number"
+        and re.fullmatch(r"(?:19|20)\d\d", value.text)
+        and _OF_YEAR.search(state.lower[: value.start])
+    ]
+    if len(wanted) != 1 or len(found) != 1 or len(wanted[0].words) != 1:
+        return
+    ((at, value),) = found
+    fitted = fit_value(value, wanted[0], is_named=True)
+    if fitted is not NOTHING:
+        state.assign(wanted[0], fitted, value.text, [at])
+
+
+_OF_YEAR = re.compile(r"\b(?:for|from|in|of)\s+(?:the\s+)?(?:year\s+)?\Z")
 
 
 def _goes_by_kind(value: Value, parameter: ToolParameter, confident: bool) -> bool:

@@ -265,6 +265,33 @@ def read_explicit(state: Assignment) -> None:
                          state.list_covered(match.start(), match.end()))  # fmt: skip
 
 
+def read_sentences(state: Assignment) -> None:
+    """Several words behind a text's name and a colon, up to the end of the clause: `reason: two
+    receipts missing` says more than its first word.
+    """
+    for parameter in state.list_open():
+        if "string" not in parameter.types or parameter.enum or parameter.is_choosing:
+            continue
+        if parameter.kind not in ("", "text") or parameter.is_identifying:
+            continue
+        found = [
+            match
+            for label, _ in list_labels(parameter)
+            for mention in state.find_mentions(label)
+            if (match := _SENTENCE.match(state.task, mention.end()))
+        ]
+        if len(found) == 1:
+            covered = state.list_covered(*found[0].span("text"))
+            state.assign(parameter, found[0]["text"], found[0]["text"], covered)
+            state.doubtful.append(parameter.name)
+
+
+_SENTENCE = re.compile(
+    r"\s*:\s+(?P<text>[^\W_][^\s,;:.=\"]*(?: (?!(?:and|with)\b)[^\s,;:.=\"]+){1,40})"
+    r"(?=\s*(?:[,;.!]\s|[.!]?\s*\Z))"
+)
+
+
 def is_beside_name(state: Assignment, parameter: ToolParameter, said: str) -> bool:
     """Whether words of the task stand right beside the parameter's name: `severity high`."""
     words = re.escape(said.lower())

@@ -97,7 +97,7 @@ def _list_filters(task: str, tool: ToolDefinition, reading: Reading) -> tuple[st
         if value.kind in ("name", "quoted") and value.text in reading.unused
         if _OWNED.search(task[: value.start]) or _OWNS.match(task, value.end)
     ]
-    if tool.access != "read" or len(reading.unused) != 1 or len(owned) != 1:
+    if tool.access != "read" or len(owned) != 1:
         return ()
     noun = split_words(owned[0][1] or "")
     open_ones = [

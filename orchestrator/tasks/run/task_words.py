@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
+from itertools import islice
 from typing import Any
 
 from forge.addresses import find_locations
@@ -28,6 +29,11 @@ from orchestrator.tasks.routing.words import WRITING_VERBS
 from registry.search.words import STOP_WORDS, VERBS, WEAK_WORDS, split_words, stem_word
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.accepted import get_place
+
+MAX_DEPTH = 8
+MAX_VALUES = 200
+MAX_VALUE = 80
+"""Of what a schema lists."""
 
 
 def read_words(
@@ -220,21 +226,74 @@ def _note_unread(
     """The reading, with words of the task that neither its arguments nor what is known of the tool
     accounts for, where the tool has arguments left that they may have been meant for. The name of
     an argument that got no value accounts for nothing: `ordered by price` wants one for `ordering`.
-    With `every` they are told in any case: the cheapest red boat is none of all boats.
+    With `every` they are told in any case: the cheapest red boat is none of all boats. So is a value
+    that rows of the answer may have: what is asked for are not all of them.
     """
     named = list_parameters(tool.input_schema)
     filled = {p.name: p.schema for p in named if {p.name, p.pointer[0]} & reading.origins.keys()}
-    if reading.unused or (len(filled) == len(named) and not every):
-        return reading
+    values = _list_row_values(tool)
     told = " ".join([tool.description, *reading.evidence.values()])
     read = replace(tool, input_schema={**tool.input_schema, "properties": filled})
+    if values:
+        read = replace(read, output_schema=_leave_out_values(tool.output_schema, MAX_DEPTH))
     known = list_identifiers(read, about, "") | {stem_word(word) for word in split_words(told)}
-    words = list_said(task)
+    words = list_said(_strip_until(task, reading))
     # The verb of an order is no value.
     words = words[1:] if words and words[0] in WRITING_VERBS else words
-    said = dict.fromkeys(word for word in words if word not in NEUTRAL and word not in _VERBS)
+    gone = {*split_words(" ".join(reading.unused))}
+    said = dict.fromkeys(word for word in words if word not in (NEUTRAL | _VERBS | gone))
     unread = [word for word in said if stem_word(word) not in known and word.isalnum()]
-    return replace(reading, unused=tuple(unread[:5]))
+    if len(filled) == len(named) and not every:
+        unread = [word for word in unread if word in values]
+    return replace(reading, unused=(*reading.unused, *unread[:5]))
+
+
+def _strip_until(task: str, reading: Reading) -> str:
+    """A task without the `until` before a value that was read."""
+    read = [re.escape(each) for each in reading.evidence.values() if each]
+    return re.sub(rf"\b(?:until|till)\s+(?={'|'.join(read)})", "", task) if read else task
+
+
+def _list_row_values(tool: ToolDefinition) -> frozenset[str]:
+    """The words of the values that fields of a list's rows may have, and of what a write answers:
+    they say which rows are meant, or what is to be written.
+    """
+    answer = find_answer_schema(tool)
+    if tool.access == "read" and find_row_schema(answer) is None:
+        return frozenset()
+    listed = _list_values(answer, MAX_DEPTH)
+    return frozenset(word for value in islice(listed, MAX_VALUES) for word in split_words(value))
+
+
+def _list_values(schema: Any, depth: int) -> Iterator[str]:
+    """The texts of enumerations, wherever they stand in a schema."""
+    if depth < 1:
+        return
+    if isinstance(schema, Mapping):
+        listed = schema.get("enum")
+        for value in listed[:MAX_VALUES] if isinstance(listed, list) else ():
+            if isinstance(value, str):
+                yield value[:MAX_VALUE]
+        for part in schema.values():
+            yield from _list_values(part, depth - 1)
+    elif isinstance(schema, list):
+        for part in schema[:MAX_VALUES]:
+            yield from _list_values(part, depth - 1)
+
+
+def _leave_out_values(schema: Any, depth: int) -> Any:
+    """A schema without its enumerations."""
+    if depth < 1:
+        return {}
+    if isinstance(schema, Mapping):
+        return {
+            key: _leave_out_values(part, depth - 1)
+            for key, part in schema.items()
+            if key != "enum" or not isinstance(part, list)
+        }
+    if isinstance(schema, list):
+        return [_leave_out_values(part, depth - 1) for part in schema[:MAX_VALUES]]
+    return schema
 
 
 def _note_negations(task: str, reading: Reading) -> Reading:

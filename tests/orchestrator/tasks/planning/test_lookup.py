@@ -290,3 +290,28 @@ def test_a_name_beside_words_of_the_description_is_one_that_has_to_be_shown() ->
 
     assert say("what has Eva Novak borrowed?") == SaidName("Eva Novak", False)
     assert say("what has Eva Novak stolen?") is None
+
+
+LOCK = needing("lock_device", "device_id", access="write")
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        ("lock the front door", "front door"),
+        ("lock the front-door device", "front-door"),
+        ("lock the front door until 5 March", "front door"),
+        ("lock the newest device", None),
+        ("lock all doors", None),
+        ("lock the door of the neighbour", None),
+        ("lock a door", None),
+    ],
+)
+def test_words_of_an_order_that_stand_together_may_be_a_name_that_a_list_has(
+    task: str, name: str | None
+) -> None:
+    evidence = {"until": "5 March"} if "March" in task else {}
+    reading = Reading(missing=("device_id",), evidence=evidence)
+    found = find_said_name(task, LOCK, "hub", "Hub", reading, "device_id")
+    assert (found.text if found else None) == name
+    assert found is None or not found.is_plain

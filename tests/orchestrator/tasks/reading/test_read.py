@@ -857,3 +857,39 @@ def test_what_is_after_a_day_is_not_on_it() -> None:
 )
 def test_days_that_may_be_two_are_asked_for(said: str) -> None:
     assert read_arguments(f"events until {said}", EVENTS, now=NOW).arguments == {}
+
+
+REJECT = tool("id", "reason", id=WHOLE, reason=TEXT)
+FLAGGED = tool("body", body=tool("key", "name", key=TEXT, name=TEXT, owner=TEXT))
+SLIPS = tool("employee_id", employee_id=TEXT, year=WHOLE)
+BONUS = tool("body", body=tool("employee_id", "amount", employee_id=TEXT, amount=NUMBER))
+WARMTH = tool("room", "celsius", room=TEXT, celsius=NUMBER)
+SHARE = tool("key", "percentage", key=TEXT, percentage=WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "name", "expected"),
+    [
+        ("reject report 3, reason: two receipts missing", REJECT, "reject_report",
+         {"id": 3, "reason": "two receipts missing"}),
+        ("reject report 3 because two receipts are missing.", REJECT, "reject_report",
+         {"id": 3, "reason": "two receipts are missing"}),
+        ("reject report 3, reason: duplicate", REJECT, "reject_report",
+         {"id": 3, "reason": "duplicate"}),
+        ("create a flag with key quick-pay and name Quick pay", FLAGGED, "create_flag",
+         {"body": {"key": "quick-pay", "name": "Quick pay"}}),
+        ("create a flag with name Quick pay and more, key quick-pay", FLAGGED, "create_flag",
+         {"body": {"key": "quick-pay", "name": "Quick pay"}}),
+        ("payslips of employee E101 for 2026", SLIPS, "list_payslips",
+         {"employee_id": "E101", "year": 2026}),
+        ("payslips of employee E101 over 2026", SLIPS, "list_payslips", {"employee_id": "E101"}),
+        ("give Sofia Marino a bonus of 1500", BONUS, "grant_bonus", {"body": {"amount": 1500}}),
+        ("set the bedroom to 19 degrees", WARMTH, "set_temperature", {"celsius": 19}),
+        ("roll dark-mode out to 50 percent", SHARE, "set_rollout", {"percentage": 50}),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)  # fmt: skip
+def test_texts_years_and_amounts_are_read_by_the_words_beside_them(
+    task: str, schema: Mapping[str, Any], name: str, expected: Mapping[str, Any]
+) -> None:
+    assert read_arguments(task, schema, now=NOW, tool=name).arguments == expected
