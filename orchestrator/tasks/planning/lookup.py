@@ -70,6 +70,7 @@ _HEADS = frozenset(
 Handbook is no employee.
 """
 _ARTICLES = frozenset({"the", "a", "an"})
+_HONORIFICS = frozenset("dr frau herr miss mme mr mrs ms prof professor".split())
 _WORD = re.compile(r"[^\W_]+")
 _CLAUSE_END = re.compile(r"\s*(?:[.?!]\s*)?\Z")
 
@@ -116,12 +117,14 @@ class Row:
 @dataclass(frozen=True)
 class Found:
     """The rows that are called as the task says, and the first of all that were read. `is_whole`:
-    the list has no more rows than those.
+    the list has no more rows than those. `near` are rows of people with the family name that the
+    task says behind a title (`Dr Weiss`): somebody has to be asked whether they are meant.
     """
 
     matches: tuple[Row, ...]
     rows: tuple[Row, ...]
     is_whole: bool
+    near: tuple[Row, ...] = ()
 
 
 def find_lookup(
@@ -279,7 +282,7 @@ def find_said_name(
     plain = text[:1].isupper() and behind and ends and _is_name("name", text)
     if behind:
         return SaidName(text[:MAX_NAME], plain) if len(text) <= MAX_NAME else None
-    return _find_plain_words(rest, start, end, noun) if target.access != "read" else None
+    return _find_plain_words(rest, start, end, noun)
 
 
 def _blank(text: str, evidence: str) -> str:
@@ -390,6 +393,7 @@ def find_rows(lookup: Lookup, said: str, answer: Any) -> Found:
         return Found((), (), False)
     checker, folded = get_checker({"properties": {lookup.parameter: lookup.schema}}), _fold(said)
     key, rows, matches = str(lookup.identity.names[-1]), [], []
+    near, family = [], folded[1:] if folded and folded[0] in _HONORIFICS else ()
     for index, row in enumerate(islice(listed, MAX_ROWS)):
         identity = row.get(key) if isinstance(row, Mapping) else None
         if not isinstance(identity, str | int) or isinstance(identity, bool):
@@ -403,8 +407,11 @@ def find_rows(lookup: Lookup, said: str, answer: Any) -> Found:
             break
         if any(folded and _fold(name) == folded for name in called):
             matches.append(rows[-1])
+        elif family and any(_fold(name)[-len(family) :] == family for name in called):
+            near.append(rows[-1])
     is_page = lookup.is_paged and len(listed) >= lookup.page_size
-    return Found(tuple(matches), tuple(rows), not is_page and len(listed) <= MAX_ROWS)
+    is_whole = not is_page and len(listed) <= MAX_ROWS
+    return Found(tuple(matches), tuple(rows), is_whole, tuple(near))
 
 
 def _iterate_names(lookup: Lookup, row: Mapping[str, Any]) -> Iterator[str]:

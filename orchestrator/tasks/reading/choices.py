@@ -131,7 +131,9 @@ def list_choices(said: TaskWords, parameter: ToolParameter) -> list[tuple[Any, s
         if isinstance(value, bool) or not isinstance(value, str | int):
             continue
         name = str(value).lower()
-        if evidence := said.find_row(split_words(str(value)[:MAX_SPELLING])):
+        if evidence := said.find_row(split_words(str(value)[:MAX_SPELLING])) or _find_letter(
+            said.task, str(value), parameter
+        ):
             own[str(value)] = (value, evidence)
         elif evidence := _find_synonym(said, name) or _find_word(said, _STATES.get(name)):
             others[str(value)] = (value, evidence)
@@ -142,6 +144,15 @@ def list_choices(said: TaskWords, parameter: ToolParameter) -> list[tuple[Any, s
         for value, evidence in _drop_shorter(found).values()
         if not parameter.is_sorting or _sorts(said.task, str(value), evidence)
     ]
+
+
+def _find_letter(task: str, value: str, parameter: ToolParameter) -> str:
+    """A value of one letter, which stands behind the parameter's name: `zone A`, `size M`."""
+    if len(value) != 1 or not value.isalpha() or not parameter.words:
+        return ""
+    name = r"[\s_-]?".join(map(re.escape, parameter.words))
+    found = re.search(rf"\b(?i:{name})\s+(?:=\s*)?{value}\b(?![\w'.-])", task)
+    return found[0] if found is not None else ""
 
 
 def _sorts(task: str, value: str, evidence: str) -> bool:

@@ -368,7 +368,12 @@ _WHEN = "after|before|between|by|from|in|last|next|on|since|this|to|today|until|
 
 def _find_texts(state: Assignment, evidence: str) -> list[int]:
     said = evidence.lower().strip("\"'`")
-    return [at for at, v in state.list_free() if said in (str(v.value).lower(), v.text.lower())]
+    return [
+        at
+        for at, v in state.list_free()
+        if said in (str(v.value).lower(), v.text.lower())
+        or (v.kind == "letter" and said.endswith(f" {v.text.lower()}"))
+    ]
 
 
 def read_truths(state: Assignment) -> None:
@@ -448,6 +453,7 @@ def read_by_kind(state: Assignment) -> None:
                 (at, value, fitted)
                 for at, value in state.list_free()
                 if _goes_by_kind(value, parameter, confident)
+                and not _is_of_another(state, value, parameter)
                 and (fitted := fit_value(value, parameter, is_named=False)) is not NOTHING
             ]
             found = _prefer_codes(found, parameter)
@@ -465,6 +471,20 @@ def read_by_kind(state: Assignment) -> None:
                     _doubt_filter(state, parameter, value)
                 elif value.kind == "name" == parameter.kind:
                     _doubt_naming(state, parameter, value)
+
+
+def _is_of_another(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
+    """Whether a number or code stands behind the tool's word for another thing than the one whose id
+    is wanted: `the owner of pet 11` says no `owner_id`.
+    """
+    before = _WORD_BEFORE.search(state.lower[max(0, value.start - 40) : value.start])
+    if value.kind not in ("number", "code", "uuid") or before is None:
+        return False
+    if len(parameter.words) < 2 or parameter.words[-1] != "id":
+        return False
+    things = state.things - w.READING_VERBS - w.WRITING_VERBS
+    said = stem_word(before[1])
+    return said in map(stem_word, things) and said not in map(stem_word, parameter.words)
 
 
 def _prefer_codes(

@@ -175,6 +175,8 @@ class Filling:
         if more:
             return insert_lookup(state, step, named, is_asked=False, most=more)
         filled = replace(filled, reading=read_by_name(filled.reading, named), missing=())
+        if not found.matches and found.is_whole and len(found.near) == 1:
+            found = replace(found, matches=found.near)
         if len(found.matches) != 1:
             return await self._ask_which(state, step, tool, filled, named, found)
         return self._keep_found(state, step, tool, filled, named, found, finding)

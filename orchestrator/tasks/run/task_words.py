@@ -65,7 +65,7 @@ def read_words(
         reading = _ask_for_all(reading, tool, ranking.said)
     else:
         reading = _note_superlative(words, tool, reading)
-    reading = _note_negations(task, _note_owner(words, tool, reading))
+    reading = _note_negations(task, _note_owner(words, tool, _note_order(words, tool, reading)))
     return _spare_filters(words, tool, reading) if spares else reading
 
 
@@ -312,6 +312,31 @@ _NEGATING_ELSEWHERE = frozenset(
     "nicht kein keine keinen ohne außer ausser no sin excepto salvo menos pas sans sauf".split()
 )
 _QUOTED = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|“[^”\n]*”|«[^»\n]*»|`[^`\n]*`")
+
+
+def _note_order(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
+    """The reading with the field told by which a list is wanted, where no argument took it: `list
+    the members by name`.
+    """
+    row = find_row_schema(find_answer_schema(tool)) or {}
+    fields = {stem_word(word) for name in _as_names(row) for word in split_words(name)}
+    read = {*split_words(" ".join((*reading.evidence.values(), *reading.unused)))}
+    told = [
+        match[0]
+        for match in _BY_FIELD.finditer(task)
+        if stem_word(match["field"].lower()) in fields and match["field"].lower() not in read
+    ]
+    if tool.access != "read" or not told or reading.unused:
+        return reading
+    return replace(reading, unused=(told[0],))
+
+
+def _as_names(row: Mapping[str, Any]) -> list[str]:
+    fields = row.get("properties")
+    return [str(name) for name in fields][:MAX_VALUES] if isinstance(fields, Mapping) else []
+
+
+_BY_FIELD = re.compile(r"\bby\s+(?:the\s+)?(?P<field>[^\W\d_]{2,40})\b", re.IGNORECASE)
 
 
 def _note_owner(task: str, tool: ToolDefinition, reading: Reading) -> Reading:

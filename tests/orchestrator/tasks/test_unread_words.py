@@ -212,3 +212,16 @@ def test_a_state_that_is_called_on_is_read_where_a_clause_says_it_of_something(
 ) -> None:
     reading = read_words(task, LAMPS, {}, "Home")
     assert {k: v for k, v in reading.arguments.items() if k == "power"} == expected
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ("list the books by price", ("by price",)),
+        ("list the books by Ann Lee", ("Ann Lee",)),
+    ],
+)
+def test_the_field_by_which_a_list_is_wanted_is_told_where_nothing_orders_it(
+    task: str, told: tuple[str, ...]
+) -> None:
+    assert read_words(task, BOOKS, {}, "Library").unused == told

@@ -315,3 +315,22 @@ def test_words_of_an_order_that_stand_together_may_be_a_name_that_a_list_has(
     found = find_said_name(task, LOCK, "hub", "Hub", reading, "device_id")
     assert (found.text if found else None) == name
     assert found is None or not found.is_plain
+
+
+PEOPLE = [
+    {"film_id": "p-1", "title": "Dr Paul Weiss"},
+    {"film_id": "p-2", "title": "Mira Shah"},
+    {"film_id": "p-3", "title": "Weiss Paul"},
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("Dr Weiss", ["p-1"]), ("Ms Shah", ["p-2"]), ("Shah", []), ("Dr Paul", ["p-3"]), ("Dr", [])],
+)
+def test_a_title_and_a_family_name_are_near_a_whole_name_and_never_the_same(
+    name: str, near: list[str]
+) -> None:
+    found = find_rows(films(), name, PEOPLE)
+    assert found.matches == ()
+    assert [row.identity for row in found.near] == near

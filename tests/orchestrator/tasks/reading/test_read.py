@@ -893,3 +893,42 @@ def test_texts_years_and_amounts_are_read_by_the_words_beside_them(
     task: str, schema: Mapping[str, Any], name: str, expected: Mapping[str, Any]
 ) -> None:
     assert read_arguments(task, schema, now=NOW, tool=name).arguments == expected
+
+
+PARKED = tool(zone=listed("A", "B"), plate=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("permits in zone A", {"zone": "A"}),
+        ("zone B permits", {"zone": "B"}),
+        ("a permit for the zone a friend lives in", {}),
+        ("permits of class A", {}),
+    ],
+)
+def test_a_value_of_one_letter_is_read_behind_the_name_of_its_argument(
+    task: str, expected: Mapping[str, Any]
+) -> None:
+    found = read_arguments(task, PARKED, now=NOW, tool="list_permits").arguments
+    assert found == expected
+
+
+OWNERS_PETS = tool("owner_id", owner_id=WHOLE)
+BILLS = tool(customer_id=TEXT, status=listed("open", "paid"))
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "name", "expected"),
+    [
+        ("the owner of pet 11", OWNERS_PETS, "list_owner_pets", {}),
+        ("the pets of owner 11", OWNERS_PETS, "list_owner_pets", {"owner_id": 11}),
+        ("the pets of 11", OWNERS_PETS, "list_owner_pets", {"owner_id": 11}),
+        ("the status of invoice INV-2026-003", BILLS, "list_invoices", {}),
+        ("the invoices of C-17", BILLS, "list_invoices", {"customer_id": "C-17"}),
+    ],
+)
+def test_an_id_behind_the_word_for_another_thing_is_no_id_of_this_one(
+    task: str, schema: Mapping[str, Any], name: str, expected: Mapping[str, Any]
+) -> None:
+    assert read_arguments(task, schema, now=NOW, tool=name).arguments == expected
