@@ -302,7 +302,7 @@ def _find_plain_words(text: str, start: int, end: int, noun: Sequence[str]) -> S
         end += 1
     said, article = text[start:end], _ARTICLE_BEFORE.search(text[:start])
     following = split_words(text[end : end + 60])[:1]
-    is_thing = bool(following) and to_singular(following[0]) in noun
+    is_thing = bool(following) and following[0] in noun
     if not (article or is_thing) or len(said) > MAX_NAME or not _PHRASE.fullmatch(said):
         return None
     if find_superlative(f"{said} {' '.join(noun)}"):

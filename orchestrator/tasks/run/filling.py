@@ -13,7 +13,7 @@ from orchestrator.errors import BudgetSpent
 from orchestrator.tasks.arguments import extract_arguments
 from orchestrator.tasks.model import Plan, Question, Reading, Step
 from orchestrator.tasks.planning.binding import bind_steps
-from orchestrator.tasks.planning.lookup import Found, build_reference
+from orchestrator.tasks.planning.lookup import Found, build_reference, find_noun
 from orchestrator.tasks.results import build_missing_arguments
 from orchestrator.tasks.routing.naming import find_answer_schema
 from orchestrator.tasks.run import questions
@@ -386,7 +386,8 @@ def bind_results(
         step.get("pick", ""),
     )
     outputs = {each["id"]: find_answer_schema(made) for each, made in earlier}
-    bound = bind_steps(Plan((*before, own)), outputs, {step["id"]: tool.input_schema})
+    nouns = {each["id"]: find_noun(made.name) for each, made in earlier}
+    bound = bind_steps(Plan((*before, own)), outputs, {step["id"]: tool.input_schema}, nouns)
     return bound.steps[-1].arguments
 
 

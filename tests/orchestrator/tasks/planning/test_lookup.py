@@ -303,6 +303,7 @@ LOCK = needing("lock_device", "device_id", access="write")
         ("lock the front door until 5 March", "front door"),
         ("lock the newest device", None),
         ("lock all doors", None),
+        ("lock German devices", None),
         ("lock the door of the neighbour", None),
         ("lock a door", None),
     ],
