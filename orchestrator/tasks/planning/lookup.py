@@ -97,11 +97,13 @@ class Lookup:
 @dataclass(frozen=True)
 class SaidName:
     """What a task calls the thing whose id is wanted. `is_plain`: by its form it is a name, and
-    nothing else of the task is left unread.
+    nothing else of the task is left unread. `is_loose`: it is but what is left of the words, which
+    says nothing of which tool is meant.
     """
 
     text: str
     is_plain: bool
+    is_loose: bool = False
 
 
 @dataclass(frozen=True)
@@ -307,7 +309,7 @@ def _find_plain_words(text: str, start: int, end: int, noun: Sequence[str]) -> S
         return None
     if find_superlative(f"{said} {' '.join(noun)}"):
         return None
-    return SaidName(said, False)
+    return SaidName(said, False, is_loose=True)
 
 
 _IN_WORD = re.compile(r"[\w-]")

@@ -388,7 +388,7 @@ def _read_for(parts: TaskParts, task: str, each: Suggestion) -> Reading:
     reading = read_words(task, tool, {}, f"{each.match.entry} {each.match.title}")
     words = plain_words(task, tool, f"{each.match.entry} {each.match.title}")
     named = find_named_lookup(parts, words, each.match.entry, tool, reading)
-    return reading if named is None else read_by_name(reading, named)
+    return reading if named is None or named.said.is_loose else read_by_name(reading, named)
 
 
 def _name_for(
