@@ -72,6 +72,7 @@ Handbook is no employee.
 _ARTICLES = frozenset({"the", "a", "an"})
 _HONORIFICS = frozenset("dr frau herr miss mme mr mrs ms prof professor".split())
 _WORD = re.compile(r"[^\W_]+")
+_CALLED = re.compile(r"\A(?:called|named|(?:en)?titled)\s+(?=\S)", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"\s*(?:[.?!]\s*)?\Z")
 
 
@@ -276,7 +277,7 @@ def find_said_name(
     if any(v.kind == "vague" and start <= v.start < end for v in scanned):
         # `since 1 January` is no name.
         return None
-    text = rest[start:end].strip()
+    text = _CALLED.sub("", rest[start:end].strip())
     # `the recipe Leek soup`: a capital behind the thing's own name, up to the end.
     before = split_words(rest[:start])[-1:]
     behind = bool(before) and to_singular(before[0]) in noun

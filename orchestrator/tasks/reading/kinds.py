@@ -132,8 +132,17 @@ def read_directions(state: Assignment) -> None:
                 ((at, value, fitted),) = found
                 start = _find_evidence(state, value)
                 state.assign(parameter, fitted, state.task[start : value.end], [at])
-                if value.kind == "date" and parameter.kind == "datetime":
+                if (value.kind, parameter.kind) == ("date", "datetime") or _is_of_year(state, value):
                     state.doubtful.append(parameter.name)
+
+
+def _is_of_year(state: Assignment, value: Value) -> bool:
+    """Whether a number behind `from` may be a year itself and not the first of several: `books from
+    2011`.
+    """
+    last = re.match(r"\s+(?:on|onwards?|to|until|till|through)\b", state.lower[value.end :])
+    said = re.search(r"\bfrom\s+(?:the\s+)?(?:year\s+)?\Z", state.lower[: value.start])
+    return value.kind == "number" and said is not None and last is None
 
 
 def _find_evidence(state: Assignment, value: Value) -> int:
@@ -534,7 +543,7 @@ def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) ->
     own = {*parameter.words, *split_words(parameter.description), *things} - STOP_WORDS
     if before is not None and stem_word(before[1]) in {stem_word(word) for word in own}:
         return False
-    if before is not None and before[1] in _MEASURING:
+    if before is not None and (before[1] in _MEASURING or _is_of_several(state, value, parameter)):
         return True
     behind = re.match(r"\s+([^\W\d_]+)", state.lower[value.end :])
     if behind is None:
@@ -548,6 +557,16 @@ def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) ->
         x.rstrip("s") for x in parameter.words
     }
     return not known
+
+
+def _is_of_several(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
+    """Whether a number tells of several things which they are: `fines of 120` are not the fine 120."""
+    said = re.search(r"\b([a-z]+)\s+of\s+\Z", state.lower[: value.start])
+    if said is None or stem_word(said[1]) == said[1] or not said[1].endswith("s"):
+        return False
+    own = {*parameter.words} & {stem_word(word) for word in state.things} or {*parameter.words}
+    own = own if len(parameter.words) > 1 else state.things - w.READING_VERBS
+    return stem_word(said[1]) in {stem_word(word) for word in own}
 
 
 def _is_only_taker(

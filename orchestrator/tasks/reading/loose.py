@@ -217,8 +217,9 @@ def read_sole_name(state: Assignment) -> None:
 
 
 def read_lower_places(state: Assignment) -> None:
-    """A place that is written without a capital: `weather in bergen`."""
-    wanted = [p for p in state.list_open() if p.kind == "place" and p.required and not p.enum]
+    """A place that is written without a capital, which has to be shown: `weather in bergen`."""
+    places = [p for p in state.list_open() if p.kind == "place" and not p.enum]
+    wanted = [p for p in places if p.required] or [p for p in places if not p.is_choosing]
     found = [
         match
         for match in _PLACED.finditer(state.blank_used(state.task))

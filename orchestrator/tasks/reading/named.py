@@ -118,8 +118,11 @@ def _find_named(state: Assignment, parameter: ToolParameter) -> Iterator[tuple[i
             at = state.find_value_behind(found.end())
             fitted = state.fit_free(at, parameter)
             if at is not None and counts_several(parameter, found.group()):
-                # `orders of Jon Dahl` are his, and none that has his name for an id.
-                fitted = NOTHING if state.values[at].kind in ("name", "quoted") else fitted
+                # `orders of Jon Dahl` are his, and none that has his name for an id; `fines of 120`
+                # are not the fine 120.
+                named = state.values[at].kind in ("name", "quoted")
+                counted = state.lower[found.end() :].lstrip().startswith("of ")
+                fitted = NOTHING if named or counted else fitted
             if at is not None and fitted is not NOTHING:
                 yield size, at, fitted, state.task[found.start() : state.values[at].end]
             counts = not parameter.is_numeric or counts_several(parameter, found.group())

@@ -65,7 +65,8 @@ def read_words(
         reading = _ask_for_all(reading, tool, ranking.said)
     else:
         reading = _note_superlative(words, tool, reading)
-    reading = _note_negations(task, _note_owner(words, tool, _note_order(words, tool, reading)))
+    reading = _note_named(words, tool, _note_order(words, tool, reading))
+    reading = _note_negations(task, _note_owner(words, tool, reading))
     return _spare_filters(words, tool, reading) if spares else reading
 
 
@@ -312,6 +313,24 @@ _NEGATING_ELSEWHERE = frozenset(
     "nicht kein keine keinen ohne außer ausser no sin excepto salvo menos pas sans sauf".split()
 )
 _QUOTED = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|“[^”\n]*”|«[^»\n]*»|`[^`\n]*`")
+
+
+def _note_named(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
+    """The reading with the word told that stands behind the name of a filter that got no value, also
+    where it is one that mostly says nothing: `flags with tag search`.
+    """
+    things = {stem_word(word) for word in split_words(tool.name)}
+    read = {*split_words(" ".join((*reading.evidence.values(), *reading.unused)))}
+    told = []
+    for each in list_parameters(tool.input_schema):
+        if each.required or each.is_boolean or not each.words or each.name in reading.origins:
+            continue
+        label = r"[\s_-]?".join(map(re.escape, each.words))
+        found = re.search(rf"\bwith\s+(?:the\s+)?{label}\s+(?P<word>[^\W\d_]+)", task, re.I)
+        word = found["word"].lower() if found is not None else ""
+        if word and word not in STOP_WORDS | read and stem_word(word) not in things:
+            told.append(word)
+    return replace(reading, unused=(*reading.unused, *told)) if tool.access == "read" else reading
 
 
 def _note_order(task: str, tool: ToolDefinition, reading: Reading) -> Reading:

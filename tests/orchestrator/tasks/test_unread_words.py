@@ -225,3 +225,12 @@ def test_the_field_by_which_a_list_is_wanted_is_told_where_nothing_orders_it(
     task: str, told: tuple[str, ...]
 ) -> None:
     assert read_words(task, BOOKS, {}, "Library").unused == told
+
+
+def test_what_stands_behind_the_name_of_a_filter_is_told_whatever_word_it_is() -> None:
+    takes = {"tag": {"type": "string"}, "environment": {"enum": ["production", "staging"]}}
+    tool = listing(takes, {"tags": {"type": "array", "items": {"type": "string"}}})
+    task = "expenses with tag search in production"
+    reading = read_words(task, tool, {}, "Flags")
+    assert (reading.arguments, reading.unused) == ({"environment": "production"}, ("search",))
+    assert read_words("expenses in production", tool, {}, "Flags").unused == ()

@@ -915,6 +915,7 @@ def test_a_value_of_one_letter_is_read_behind_the_name_of_its_argument(
 
 
 OWNERS_PETS = tool("owner_id", owner_id=WHOLE)
+FINE = tool("fine_no", fine_no=WHOLE)
 BILLS = tool(customer_id=TEXT, status=listed("open", "paid"))
 
 
@@ -923,6 +924,9 @@ BILLS = tool(customer_id=TEXT, status=listed("open", "paid"))
     [
         ("the owner of pet 11", OWNERS_PETS, "list_owner_pets", {}),
         ("the pets of owner 11", OWNERS_PETS, "list_owner_pets", {"owner_id": 11}),
+        ("fines of 120", FINE, "get_fine", {}),
+        ("the amount of fine 120", FINE, "get_fine", {"fine_no": 120}),
+        ("batches of 12", TICKET, "get_batch", {}),
         ("the pets of 11", OWNERS_PETS, "list_owner_pets", {"owner_id": 11}),
         ("the status of invoice INV-2026-003", BILLS, "list_invoices", {}),
         ("the invoices of C-17", BILLS, "list_invoices", {"customer_id": "C-17"}),
@@ -932,3 +936,23 @@ def test_an_id_behind_the_word_for_another_thing_is_no_id_of_this_one(
     task: str, schema: Mapping[str, Any], name: str, expected: Mapping[str, Any]
 ) -> None:
     assert read_arguments(task, schema, now=NOW, tool=name).arguments == expected
+
+
+SINCE = tool(published_after=WHOLE, city=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("task", "expected", "doubtful"),
+    [
+        ("books since 2011", {"published_after": 2011}, ()),
+        ("books from 2011 on", {"published_after": 2011}, ()),
+        ("books from 2011", {"published_after": 2011}, ("published_after",)),
+        ("books in Bern", {"city": "Bern"}, ()),
+        ("books in bern", {"city": "bern"}, ("city",)),
+    ],
+)
+def test_a_year_that_may_be_meant_itself_and_a_place_without_a_capital_have_to_be_shown(
+    task: str, expected: Mapping[str, Any], doubtful: tuple[str, ...]
+) -> None:
+    found = read_arguments(task, SINCE, now=NOW, tool="list_books")
+    assert (found.arguments, found.doubtful) == (expected, doubtful)
