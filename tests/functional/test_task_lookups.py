@@ -577,42 +577,72 @@ def test_a_thing_that_is_searched_for_is_not_read_by_a_number_in_its_name(
     settings: Settings,
 ) -> None:
     async def story(here: Cinema) -> None:
-        question = get_question(await here.do("search for Book 1"))
+        question = get_question(await here.do("search for Globe 1"))
         offered = [each["tool"] for each in question["shown"]["candidates"]]
         assert question["kind"] == "choose"
         assert offered[0] == "shelf.search_catalogue"
         assert here.asked == []
-        await here.do("show book 1")
-        assert here.asked == ["GET /books/1"]
+        await here.do("show globe 1")
+        assert here.asked == ["GET /globes/1"]
 
-    tell(settings, story, told_by=SHELF, listing="list_books")
+    tell(settings, story, told_by=SHELF, listing="list_globes")
 
 
-BOOK = {"id": 1, "title": "Emma"}
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_a_thing_that_is_made_something_is_changed_and_none_is_made(settings: Settings) -> None:
+    async def story(here: Cinema) -> None:
+        question = get_question(await here.do("make globe 1 broken"))
+        assert (question["kind"], question["shown"]["tool"]) == ("confirm", "shelf.update_globe")
+        assert question["shown"]["arguments"] == {"id": 1, "body": {"state": "broken"}}
+        assert here.asked == []
+
+    tell(settings, story, told_by=SHELF, listing="list_globes")
+
+
+GLOBE = {"id": 1, "title": "Emma", "state": "lent"}
 SHELF = Api(
     "shelf",
     "Shelf",
-    "Books.",
+    "Globes.",
     (
-        Operation("GET", "/books", "listBooks", "List books", list_rows("books"), answer=[BOOK]),
+        Operation("GET", "/globes", "listGlobes", "List globes", list_rows("globes"), answer=[GLOBE]),
         Operation(
             "GET",
-            "/books/{id}",
-            "getBook",
-            "Show a book",
-            get_row("books"),
-            (Parameter("id", "Number of the book", "integer", required=True),),
-            answer=BOOK,
+            "/globes/{id}",
+            "getGlobe",
+            "Show a globe",
+            get_row("globes"),
+            (Parameter("id", "Number of the globe", "integer", required=True),),
+            answer=GLOBE,
+        ),
+        Operation(
+            "POST",
+            "/globes",
+            "createGlobe",
+            "Create a globe",
+            add_row("globes", "title"),
+            body=(Parameter("title", "Its title", required=True),),
+            answer=GLOBE,
+        ),
+        Operation(
+            "PATCH",
+            "/globes/{id}",
+            "updateGlobe",
+            "Update a globe",
+            change_row("globes"),
+            (Parameter("id", "Number of the globe", "integer", required=True),),
+            body=(Parameter("state", "Where it is", choices=("here", "lent", "broken")),),
+            answer=GLOBE,
         ),
         Operation(
             "GET",
             "/search",
             "searchCatalogue",
             "Search the catalogue",
-            list_rows("books"),
+            list_rows("globes"),
             (Parameter("q", "Words of a title", required=True),),
-            answer=[BOOK],
+            answer=[GLOBE],
         ),
     ),
-    {"books": [BOOK]},
+    {"globes": [GLOBE]},
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
@@ -111,6 +112,9 @@ def decide_step(
         if asks:
             tools = parts.roster.get_server(first.match.entry).tools.values()
             ruled_out |= {(first.match.entry, t.name) for t in tools if t.access != "read"}
+        if naming.is_whole and {*VERBS["update"].split()} & {*split_words(tool.name)}:
+            # `make ticket 12 urgent` makes no ticket.
+            said = _MAKE.sub("set", said)
         if naming.is_whole:
             # What has no word for a part of the task, or says more than it, is no rival of what has
             # one for all of it.
@@ -207,6 +211,7 @@ def _prefer_whole(
     )
 
 
+_MAKE = re.compile(r"\Amake\b(?!\s+(?:an?|another|new|some)\b)", re.IGNORECASE)
 _WRITING: frozenset[Reason] = frozenset({"writes", "words_write"})
 
 
