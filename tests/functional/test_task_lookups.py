@@ -605,7 +605,9 @@ SHELF = Api(
     "Shelf",
     "Globes.",
     (
-        Operation("GET", "/globes", "listGlobes", "List globes", list_rows("globes"), answer=[GLOBE]),
+        Operation(
+            "GET", "/globes", "listGlobes", "List globes", list_rows("globes"), answer=[GLOBE]
+        ),
         Operation(
             "GET",
             "/globes/{id}",

@@ -303,6 +303,9 @@ def _find_plain_words(text: str, start: int, end: int, noun: Sequence[str]) -> S
         start -= 1
     while end < len(text) and _IN_WORD.match(text[end]):
         end += 1
+    if (silent := _SILENT_BEFORE.search(text[:start])) is not None:
+        # `the good morning scene`: words that mostly say nothing may be part of a name.
+        start = silent.start("words")
     said, article = text[start:end], _ARTICLE_BEFORE.search(text[:start])
     following = split_words(text[end : end + 60])[:1]
     is_thing = bool(following) and following[0] in noun
@@ -314,6 +317,10 @@ def _find_plain_words(text: str, start: int, end: int, noun: Sequence[str]) -> S
 
 
 _IN_WORD = re.compile(r"[\w-]")
+_SILENT_BEFORE = re.compile(
+    r"\b(?:the|my|our)\s+(?P<words>(?:(?!(?:as|at|by|for|from|in|of|on|or|to|with)\b)[\w-]{1,40}\s+){1,3})\Z",
+    re.IGNORECASE,
+)
 _ARTICLE_BEFORE = re.compile(r"\b(?:the|my|our|of)\s+\Z", re.IGNORECASE)
 _PHRASE = re.compile(
     r"(?!(?:all|any|each|every|first|last|next|other|same)\b)"

@@ -75,7 +75,6 @@ class TaskWords:
                 return " ".join(row)
         return ""
 
-
     def _find_predicate(self, word: str) -> str:
         """A word that mostly only joins others (`on`), where a clause says it of something: `which
         lamps are on`, `that is switched on in the kitchen`, or where a task ends with it; "" where

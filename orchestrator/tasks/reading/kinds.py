@@ -132,7 +132,9 @@ def read_directions(state: Assignment) -> None:
                 ((at, value, fitted),) = found
                 start = _find_evidence(state, value)
                 state.assign(parameter, fitted, state.task[start : value.end], [at])
-                if (value.kind, parameter.kind) == ("date", "datetime") or _is_of_year(state, value):
+                if (value.kind, parameter.kind) == ("date", "datetime") or _is_of_year(
+                    state, value
+                ):
                     state.doubtful.append(parameter.name)
 
 
@@ -141,7 +143,9 @@ def _is_of_year(state: Assignment, value: Value) -> bool:
     2011`.
     """
     last = re.match(r"\s+(?:on|onwards?|to|until|till|through)\b", state.lower[value.end :])
-    said = re.search(r"\bfrom\s+(?:the\s+)?(?:year\s+)?\Z", state.lower[: value.start])
+    said = re.search(
+        r"\bfrom\s+(?:the\s+)?(?:year\s+)?\Z", state.lower[max(0, value.start - 60) : value.start]
+    )
     return value.kind == "number" and said is not None and last is None
 
 
@@ -483,8 +487,8 @@ def read_by_kind(state: Assignment) -> None:
 
 
 def _is_of_another(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
-    """Whether a number or code stands behind the tool's word for another thing than the one whose id
-    is wanted: `the owner of pet 11` says no `owner_id`.
+    """Whether a number or code stands behind the tool's word for another thing than the one whose
+    id is wanted: `the owner of pet 11` says no `owner_id`.
     """
     before = _WORD_BEFORE.search(state.lower[max(0, value.start - 40) : value.start])
     if value.kind not in ("number", "code", "uuid") or before is None:
@@ -560,12 +564,12 @@ def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) ->
 
 
 def _is_of_several(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
-    """Whether a number tells of several things which they are: `fines of 120` are not the fine 120."""
-    said = re.search(r"\b([a-z]+)\s+of\s+\Z", state.lower[: value.start])
+    """Whether a number tells which of several things are meant: `fines of 120` are no fine 120."""
+    said = re.search(r"\b([a-z]+)\s+of\s+\Z", state.lower[max(0, value.start - 60) : value.start])
     if said is None or stem_word(said[1]) == said[1] or not said[1].endswith("s"):
         return False
-    own = {*parameter.words} & {stem_word(word) for word in state.things} or {*parameter.words}
-    own = own if len(parameter.words) > 1 else state.things - w.READING_VERBS
+    things = state.things - w.READING_VERBS
+    own = {*parameter.words} if len(parameter.words) > 1 else things
     return stem_word(said[1]) in {stem_word(word) for word in own}
 
 
@@ -594,7 +598,7 @@ def _is_amount(state: Assignment, value: Value, parameter: ToolParameter) -> boo
     """Whether a number is how much of what the tool is about (`a bonus of 1500`), or how warm."""
     if _is_temperature(parameter) and _DEGREES.match(state.lower, value.end):
         return True
-    before = re.search(r"\b([a-z]+)\s+of\s+\Z", state.lower[: value.start])
+    before = re.search(r"\b([a-z]+)\s+of\s+\Z", state.lower[max(0, value.start - 60) : value.start])
     return before is not None and before[1] in state.things - w.READING_VERBS - w.WRITING_VERBS
 
 
@@ -613,7 +617,7 @@ def read_years(state: Assignment) -> None:
         for at, value in state.list_free()
         if value.kind == "number"
         and re.fullmatch(r"(?:19|20)\d\d", value.text)
-        and _OF_YEAR.search(state.lower[: value.start])
+        and _OF_YEAR.search(state.lower[max(0, value.start - 60) : value.start])
     ]
     if len(wanted) != 1 or len(found) != 1 or len(wanted[0].words) != 1:
         return

@@ -87,13 +87,13 @@ def read_written(state: Assignment) -> None:
 
 
 def read_fields(state: Assignment) -> None:
-    """Fields that a write needs by their names, each with what it becomes: `a flag with key
+    """Fields that a write takes by their names, each with what it becomes: `a flag with key
     dark-mode and name Dark mode`. What may be two fields is neither.
     """
     wanted = [
         (p, label)
         for p in state.list_open()
-        if p.required and "string" in p.types and p.kind in _WORD_KINDS
+        if (p.required or len(p.pointer) > 1) and "string" in p.types and p.kind in _WORD_KINDS
         if not (p.enum or p.is_choosing or p.items)
         for label, _ in list_labels(p)
     ]

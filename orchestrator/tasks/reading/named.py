@@ -10,6 +10,7 @@ from orchestrator.tasks.reading.assignment import LINK, Assignment
 from orchestrator.tasks.reading.choices import TaskWords, find_choice
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
 from orchestrator.tasks.reading.parameters import ToolParameter
+from orchestrator.tasks.reading.units import UNITS
 from orchestrator.tasks.reading.values import Value
 from registry.search.words import split_words
 from sandbox.schemas.accepted import get_place
@@ -502,11 +503,12 @@ def read_word_lists(state: Assignment) -> None:
 
 def list_labels(parameter: ToolParameter) -> list[tuple[str, int]]:
     """The ways to name a parameter, as patterns, with how many words each has: `berth id`,
-    `berth`; `name` of `body.name`.
+    `berth`; `name` of `body.name`; `weight` of `weight_kg`.
     """
     words = [*parameter.words]
     labels = [words]
-    if len(words) > 1 and words[-1] in _GENERIC:
+    # Whoever changes a weight does not say `weight kg`.
+    if len(words) > 1 and (words[-1] in _GENERIC or words[-1] in UNITS):
         labels.append(words[:-1])
     if len(words) > 1 and words[0] in ("max", "min", "is", "has", "with", "filter", "by", "the"):
         labels.append(words[1:])

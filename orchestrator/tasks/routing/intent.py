@@ -21,7 +21,7 @@ from sandbox.bundle.apispec import Access
 
 _CHECKBOX = re.compile(r"\s*(?:[-*+]\s*)?\[[ xX]?\]")
 """The beginning of a line in a list of things to do, which orders nothing now."""
-_BECAUSE = re.compile(r"(?<=\w)\s+because\s[^\n.!?;]*[.!]?\s*\Z", re.IGNORECASE)
+_BECAUSE = re.compile(r"\sbecause\s[^\n.!?;]{0,500}[.!]?\s{0,5}\Z", re.IGNORECASE)
 """Why something is wanted, which is no statement: `reject report 3 because it was late`."""
 GREETINGS = frozenset("hey hi hello please ok okay so well now".split())
 

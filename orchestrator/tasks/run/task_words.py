@@ -227,8 +227,8 @@ def _note_unread(
     """The reading, with words of the task that neither its arguments nor what is known of the tool
     accounts for, where the tool has arguments left that they may have been meant for. The name of
     an argument that got no value accounts for nothing: `ordered by price` wants one for `ordering`.
-    With `every` they are told in any case: the cheapest red boat is none of all boats. So is a value
-    that rows of the answer may have: what is asked for are not all of them.
+    With `every` they are told in any case: the cheapest red boat is none of all boats. So is a
+    value that rows of the answer may have: what is asked for are not all of them.
     """
     named = list_parameters(tool.input_schema)
     filled = {p.name: p.schema for p in named if {p.name, p.pointer[0]} & reading.origins.keys()}
@@ -316,8 +316,8 @@ _QUOTED = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|“[^”\n]*”|«[^�
 
 
 def _note_named(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
-    """The reading with the word told that stands behind the name of a filter that got no value, also
-    where it is one that mostly says nothing: `flags with tag search`.
+    """The reading with the word told that stands behind the name of a filter that got no value,
+    also where it is one that mostly says nothing: `flags with tag search`.
     """
     things = {stem_word(word) for word in split_words(tool.name)}
     read = {*split_words(" ".join((*reading.evidence.values(), *reading.unused)))}

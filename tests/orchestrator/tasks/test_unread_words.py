@@ -150,7 +150,9 @@ def listing(takes: dict[str, Any], row: dict[str, Any]) -> ToolDefinition:
 KINDS = {"enum": ["travel", "meals", "tools"]}
 
 
-@pytest.mark.parametrize("takes", [{"category": {"type": "string"}}, {"person": {"type": "string"}}])
+@pytest.mark.parametrize(
+    "takes", [{"category": {"type": "string"}}, {"person": {"type": "string"}}]
+)
 def test_a_value_that_rows_may_have_is_told_where_the_list_is_not_narrowed_by_it(
     takes: dict[str, Any],
 ) -> None:

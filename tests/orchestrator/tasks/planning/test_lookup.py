@@ -301,6 +301,7 @@ LOCK = needing("lock_device", "device_id", access="write")
         ("lock the front door", "front door"),
         ("lock the front-door device", "front-door"),
         ("lock the front door until 5 March", "front door"),
+        ("lock the good old door", "good old door"),
         ("lock the newest device", None),
         ("lock all doors", None),
         ("lock German devices", None),

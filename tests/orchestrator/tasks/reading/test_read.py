@@ -861,6 +861,8 @@ def test_days_that_may_be_two_are_asked_for(said: str) -> None:
 
 REJECT = tool("id", "reason", id=WHOLE, reason=TEXT)
 FLAGGED = tool("body", body=tool("key", "name", key=TEXT, name=TEXT, owner=TEXT))
+NOTED = tool("id", id=WHOLE, body=tool(note=TEXT, score=WHOLE))
+WEIGHED = tool("pet_id", pet_id=WHOLE, body=tool(name=TEXT, weight_kg=NUMBER))
 SLIPS = tool("employee_id", employee_id=TEXT, year=WHOLE)
 BONUS = tool("body", body=tool("employee_id", "amount", employee_id=TEXT, amount=NUMBER))
 WARMTH = tool("room", "celsius", room=TEXT, celsius=NUMBER)
@@ -880,6 +882,12 @@ SHARE = tool("key", "percentage", key=TEXT, percentage=WHOLE)
          {"body": {"key": "quick-pay", "name": "Quick pay"}}),
         ("create a flag with name Quick pay and more, key quick-pay", FLAGGED, "create_flag",
          {"body": {"key": "quick-pay", "name": "Quick pay"}}),
+        ("score report 3 with note well explained", NOTED, "score_report",
+         {"id": 3, "body": {"note": "well explained"}}),
+        ("change the weight of pet 13 to 0.45", WEIGHED, "update_pet",
+         {"pet_id": 13, "body": {"weight_kg": 0.45}}),
+        ("change the weight of pet 13 to 450 g", WEIGHED, "update_pet",
+         {"pet_id": 13, "body": {"weight_kg": 0.45}}),
         ("payslips of employee E101 for 2026", SLIPS, "list_payslips",
          {"employee_id": "E101", "year": 2026}),
         ("payslips of employee E101 over 2026", SLIPS, "list_payslips", {"employee_id": "E101"}),
