@@ -236,3 +236,10 @@ def test_what_stands_behind_the_name_of_a_filter_is_told_whatever_word_it_is() -
     reading = read_words(task, tool, {}, "Flags")
     assert (reading.arguments, reading.unused) == ({"environment": "production"}, ("search",))
     assert read_words("expenses in production", tool, {}, "Flags").unused == ()
+
+
+def test_what_would_narrow_a_list_is_told_by_name_where_the_list_takes_nothing() -> None:
+    tool = listing({}, {"id": {"type": "integer"}, "name": {"type": "string"}})
+    assert read_words("list the expenses in Bern", tool, {}, "Payroll").unused == ("Bern",)
+    assert read_words("list the odd expenses", tool, {}, "Payroll").unused == ("odd",)
+    assert read_words("list the names of all expenses", tool, {}, "Payroll").unused == ()
