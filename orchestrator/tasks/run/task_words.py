@@ -65,6 +65,7 @@ def read_words(
         reading = _ask_for_all(reading, tool, ranking.said)
     else:
         reading = _note_superlative(words, tool, reading)
+    reading = _doubt_fields(tool, reading)
     reading = _note_named(words, tool, _note_order(words, tool, reading))
     reading = _note_negations(task, _note_owner(words, tool, reading))
     return _spare_filters(words, tool, reading) if spares else reading
@@ -349,6 +350,21 @@ def _note_order(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
     if tool.access != "read" or not told or reading.unused:
         return reading
     return replace(reading, unused=(told[0],))
+
+
+def _doubt_fields(tool: ToolDefinition, reading: Reading) -> Reading:
+    """The reading with doubts where a word went into an argument as a form of its value and is a
+    field of the rows itself: the devices that are `locked` need be no locks.
+    """
+    fields = {*_as_names(find_row_schema(find_answer_schema(tool)) or {})}
+    told = [
+        name
+        for name, said in reading.evidence.items()
+        if said in fields and reading.origins.get(name) == "task"
+        if said not in (name, str(reading.arguments.get(name, said)).lower())
+        if isinstance(reading.arguments.get(name), str)
+    ]
+    return replace(reading, doubtful=tuple(dict.fromkeys((*reading.doubtful, *told))))
 
 
 def _as_names(row: Mapping[str, Any]) -> list[str]:

@@ -243,3 +243,12 @@ def test_what_would_narrow_a_list_is_told_by_name_where_the_list_takes_nothing()
     assert read_words("list the expenses in Bern", tool, {}, "Payroll").unused == ("Bern",)
     assert read_words("list the odd expenses", tool, {}, "Payroll").unused == ("odd",)
     assert read_words("list the names of all expenses", tool, {}, "Payroll").unused == ()
+
+
+def test_a_word_that_is_a_field_of_the_rows_is_no_form_of_a_value_without_a_question() -> None:
+    kinds = {"kind": {"type": "string", "enum": ["lamp", "lock"]}}
+    rows = {"kind": {"type": "string"}, "locked": {"type": "boolean"}}
+    locked = read_words("list the locked expenses", listing(kinds, rows), {}, "Hub")
+    assert (locked.arguments, locked.doubtful) == ({"kind": "lock"}, ("kind",))
+    locks = read_words("list the locks", listing(kinds, rows), {}, "Hub")
+    assert (locks.arguments, locks.doubtful) == ({"kind": "lock"}, ())
