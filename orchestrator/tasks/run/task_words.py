@@ -245,8 +245,7 @@ def _note_unread(
     gone = {*split_words(" ".join(reading.unused))}
     said = dict.fromkeys(word for word in words if word not in (NEUTRAL | _VERBS | gone))
     unread = [word for word in said if stem_word(word) not in known and word.isalnum()]
-    lists = tool.access == "read" and find_row_schema(find_answer_schema(tool)) is not None
-    if len(filled) == len(named) and not (every or lists):
+    if len(filled) == len(named) and not every:
         unread = [word for word in unread if word in values]
     return replace(reading, unused=(*reading.unused, *unread[:5]))
 

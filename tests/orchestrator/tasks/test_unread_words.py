@@ -238,13 +238,6 @@ def test_what_stands_behind_the_name_of_a_filter_is_told_whatever_word_it_is() -
     assert read_words("expenses in production", tool, {}, "Flags").unused == ()
 
 
-def test_what_would_narrow_a_list_is_told_by_name_where_the_list_takes_nothing() -> None:
-    tool = listing({}, {"id": {"type": "integer"}, "name": {"type": "string"}})
-    assert read_words("list the expenses in Bern", tool, {}, "Payroll").unused == ("Bern",)
-    assert read_words("list the odd expenses", tool, {}, "Payroll").unused == ("odd",)
-    assert read_words("list the names of all expenses", tool, {}, "Payroll").unused == ()
-
-
 def test_a_word_that_is_a_field_of_the_rows_is_no_form_of_a_value_without_a_question() -> None:
     kinds = {"kind": {"type": "string", "enum": ["lamp", "lock"]}}
     rows = {"kind": {"type": "string"}, "locked": {"type": "boolean"}}
