@@ -380,6 +380,13 @@ def test_an_id_in_the_body_of_a_write_is_looked_up_and_shown_before_the_write_wa
         assert part["kind"] == "arguments"
         assert "body.member_id 12 (Tom Reed)" in part["text"]
 
+        # A title and a family name are somebody's only where whoever asked says so.
+        titled = get_question(await here.do("lend film 3 to Mr Reed", tool="lending.lend_film"))
+        assert titled["shown"]["arguments"] == {"body": {"film": 3, "member_id": 12}}
+        assert "'Mr Reed' is read as 'Tom Reed', the only such name" in titled["text"]
+        other = get_question(await here.do("lend film 3 to Mr Tom", tool="lending.lend_film"))
+        assert other["kind"] == "arguments"
+
         unsaid = get_question(await here.do("lend a film", tool="lending.lend_film"))
         assert unsaid["shown"]["listed_by"] == {"body.member_id": "lending.list_members"}
 
@@ -563,3 +570,81 @@ def test_a_verb_that_a_write_has_in_its_name_has_nothing_read(settings: Settings
         assert here.asked == ["GET /ladders/1"]
 
     tell_garage(settings, story)
+
+
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_a_thing_that_is_searched_for_is_not_read_by_a_number_in_its_name(
+    settings: Settings,
+) -> None:
+    async def story(here: Cinema) -> None:
+        question = get_question(await here.do("search for Globe 1"))
+        offered = [each["tool"] for each in question["shown"]["candidates"]]
+        assert question["kind"] == "choose"
+        assert offered[0] == "shelf.search_catalogue"
+        assert here.asked == []
+        await here.do("show globe 1")
+        assert here.asked == ["GET /globes/1"]
+
+    tell(settings, story, told_by=SHELF, listing="list_globes")
+
+
+@pytest.mark.skipif(not is_installed(), reason="the extra `semantic` is not installed")
+def test_a_thing_that_is_made_something_is_changed_and_none_is_made(settings: Settings) -> None:
+    async def story(here: Cinema) -> None:
+        question = get_question(await here.do("make globe 1 broken"))
+        assert (question["kind"], question["shown"]["tool"]) == ("confirm", "shelf.update_globe")
+        assert question["shown"]["arguments"] == {"id": 1, "body": {"state": "broken"}}
+        assert here.asked == []
+
+    tell(settings, story, told_by=SHELF, listing="list_globes")
+
+
+GLOBE = {"id": 1, "title": "Emma", "state": "lent"}
+SHELF = Api(
+    "shelf",
+    "Shelf",
+    "Globes.",
+    (
+        Operation(
+            "GET", "/globes", "listGlobes", "List globes", list_rows("globes"), answer=[GLOBE]
+        ),
+        Operation(
+            "GET",
+            "/globes/{id}",
+            "getGlobe",
+            "Show a globe",
+            get_row("globes"),
+            (Parameter("id", "Number of the globe", "integer", required=True),),
+            answer=GLOBE,
+        ),
+        Operation(
+            "POST",
+            "/globes",
+            "createGlobe",
+            "Create a globe",
+            add_row("globes", "title"),
+            body=(Parameter("title", "Its title", required=True),),
+            answer=GLOBE,
+        ),
+        Operation(
+            "PATCH",
+            "/globes/{id}",
+            "updateGlobe",
+            "Update a globe",
+            change_row("globes"),
+            (Parameter("id", "Number of the globe", "integer", required=True),),
+            body=(Parameter("state", "Where it is", choices=("here", "lent", "broken")),),
+            answer=GLOBE,
+        ),
+        Operation(
+            "GET",
+            "/search",
+            "searchCatalogue",
+            "Search the catalogue",
+            list_rows("globes"),
+            (Parameter("q", "Words of a title", required=True),),
+            answer=[GLOBE],
+        ),
+    ),
+    {"globes": [GLOBE]},
+)

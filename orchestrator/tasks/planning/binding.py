@@ -48,12 +48,14 @@ def bind_steps(
     plan: Plan,
     output_schemas: Mapping[str, Mapping[str, Any]],
     input_schemas: Mapping[str, Mapping[str, Any]],
+    nouns: Mapping[str, tuple[str, ...]] = {},
 ) -> Plan:
     """The plan with references in the place of required arguments that nobody gave, each where just
-    one field of one earlier result agrees with the parameter by name and type. Schemas are by step.
+    one field of one earlier result agrees with the parameter by name and type. Schemas are by step,
+    and so are `nouns`: what the tools of the steps list, by their names.
     """
     steps = [
-        _bind_step(step, plan, output_schemas, input_schemas.get(step.id, {}))
+        _bind_step(step, plan, output_schemas, input_schemas.get(step.id, {}), nouns)
         for step in plan.steps
     ]
     bound = any(a is not b for a, b in zip(steps, plan.steps, strict=True))
@@ -65,6 +67,7 @@ def _bind_step(
     plan: Plan,
     output_schemas: Mapping[str, Mapping[str, Any]],
     input_schema: Mapping[str, Any],
+    nouns: Mapping[str, tuple[str, ...]],
 ) -> Step:
     properties = input_schema.get("properties")
     if not step.after or not isinstance(properties, Mapping):
@@ -82,7 +85,9 @@ def _bind_step(
         found = [
             {REF: earlier, PATH: path}
             for earlier, listed in fields.items()
-            for path in _find_paths(name, properties[name], listed, step, about[earlier])
+            for path in _find_paths(
+                name, properties[name], listed, step, about[earlier], nouns.get(earlier, ())
+            )
         ]
         if len(found) == 1:
             made[name] = found[0]
@@ -95,6 +100,7 @@ def _find_paths(
     fields: Sequence[ResultField],
     step: Step,
     about: Set[str],
+    noun: tuple[str, ...],
 ) -> list[str]:
     words, types = tuple(split_words(name)), declared_types(schema)
     wants_list = types == {"array"}
@@ -104,7 +110,8 @@ def _find_paths(
     agreeing = [
         each
         for each in fields
-        if agrees_by_type(types, each.types) and _agrees_by_name(words, each, step.uses, about)
+        if agrees_by_type(types, each.types)
+        and (_agrees_by_name(words, each, step.uses, about) or _is_own_id(words, each, noun))
     ]
     exact = [each for each in agreeing if (*each.owner, *each.label) == words]
     paths = [_choose_path(each, step.pick, wants_list) for each in exact or agreeing]
@@ -126,6 +133,18 @@ def agrees_by_type(wanted: frozenset[str], given: frozenset[str]) -> bool:
     given = given - {"null"}
     wide = wanted | ({"integer"} if "number" in wanted else set())
     return bool(given) and given <= wide
+
+
+def _is_own_id(words: tuple[str, ...], field: ResultField, noun: tuple[str, ...]) -> bool:
+    """Whether a field is the `id` of what a tool lists, where nothing but the tool's name says what
+    that is: `talk_id` is the `id` of the rows of `list_talks`.
+    """
+    nameless = not field.owner or (len(field.names) == 3 and field.owner[-1] in _ENVELOPES)
+    return nameless and field.label == ("id",) and field.lists == 1 and words == (*noun, "id")
+
+
+_ENVELOPES = frozenset("content data entry item object record result row value".split())
+"""Names of what only holds a list, in the singular."""
 
 
 def _agrees_by_name(words: tuple[str, ...], field: ResultField, uses: str, about: Set[str]) -> bool:

@@ -21,6 +21,7 @@ from orchestrator.tasks.planning.binding import (
     to_singular,
 )
 from orchestrator.tasks.planning.pages import SMALL, find_most, find_page_size, takes_pages
+from orchestrator.tasks.planning.ranking import find_superlative
 from orchestrator.tasks.reading.parameters import ToolParameter, list_parameters
 from orchestrator.tasks.reading.values import Value, ValueKind, scan_values
 from orchestrator.tasks.routing import words as w
@@ -69,7 +70,9 @@ _HEADS = frozenset(
 Handbook is no employee.
 """
 _ARTICLES = frozenset({"the", "a", "an"})
+_HONORIFICS = frozenset("dr frau herr miss mme mr mrs ms prof professor".split())
 _WORD = re.compile(r"[^\W_]+")
+_CALLED = re.compile(r"\A(?:called|named|(?:en)?titled)\s+(?=\S)", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"\s*(?:[.?!]\s*)?\Z")
 
 
@@ -95,11 +98,13 @@ class Lookup:
 @dataclass(frozen=True)
 class SaidName:
     """What a task calls the thing whose id is wanted. `is_plain`: by its form it is a name, and
-    nothing else of the task is left unread.
+    nothing else of the task is left unread. `is_loose`: it is but what is left of the words, which
+    says nothing of which tool is meant.
     """
 
     text: str
     is_plain: bool
+    is_loose: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,12 +120,14 @@ class Row:
 @dataclass(frozen=True)
 class Found:
     """The rows that are called as the task says, and the first of all that were read. `is_whole`:
-    the list has no more rows than those.
+    the list has no more rows than those. `near` are rows of people with the family name that the
+    task says behind a title (`Dr Weiss`): somebody has to be asked whether they are meant.
     """
 
     matches: tuple[Row, ...]
     rows: tuple[Row, ...]
     is_whole: bool
+    near: tuple[Row, ...] = ()
 
 
 def find_lookup(
@@ -244,7 +251,7 @@ def find_said_name(
     rest = task
     for name, evidence in reading.evidence.items():
         if name != parameter and evidence:
-            rest = rest.replace(evidence, " " * len(evidence))
+            rest = _blank(rest, evidence)
     scanned = scan_values(rest)
     values = [value for value in scanned if value.kind not in _NO_NAMING]
     if (read := _find_value(reading.arguments, parameter)) is not None:
@@ -270,13 +277,57 @@ def find_said_name(
     if any(v.kind == "vague" and start <= v.start < end for v in scanned):
         # `since 1 January` is no name.
         return None
-    text = rest[start:end].strip()
+    text = _CALLED.sub("", rest[start:end].strip())
     # `the recipe Leek soup`: a capital behind the thing's own name, up to the end.
     before = split_words(rest[:start])[-1:]
     behind = bool(before) and to_singular(before[0]) in noun
     ends = _CLAUSE_END.match(rest, end) is not None
     plain = text[:1].isupper() and behind and ends and _is_name("name", text)
-    return SaidName(text[:MAX_NAME], plain) if behind and len(text) <= MAX_NAME else None
+    if behind:
+        return SaidName(text[:MAX_NAME], plain) if len(text) <= MAX_NAME else None
+    return _find_plain_words(rest, start, end, noun)
+
+
+def _blank(text: str, evidence: str) -> str:
+    """A task without the words for a value, and without the one before it that says when."""
+    said = re.compile(rf"(?:\b(?:after|before|by|on|since|till|until)\s+)?{re.escape(evidence)}")
+    return said.sub(lambda found: " " * len(found[0]), text)
+
+
+def _find_plain_words(text: str, start: int, end: int, noun: Sequence[str]) -> SaidName | None:
+    """The words that alone are left of an order and stand together, behind an article or before
+    the thing's own name: `the front door`, `the movie night scene`. A list has to have one that is
+    called just so.
+    """
+    while start and _IN_WORD.match(text[start - 1]):
+        start -= 1
+    while end < len(text) and _IN_WORD.match(text[end]):
+        end += 1
+    if (silent := _SILENT_BEFORE.search(text[:start])) is not None:
+        # `the good morning scene`: words that mostly say nothing may be part of a name.
+        start = silent.start("words")
+    said, article = text[start:end], _ARTICLE_BEFORE.search(text[:start])
+    following = split_words(text[end : end + 60])[:1]
+    is_thing = bool(following) and following[0] in noun
+    if not (article or is_thing) or len(said) > MAX_NAME or not _PHRASE.fullmatch(said):
+        return None
+    if find_superlative(f"{said} {' '.join(noun)}"):
+        return None
+    return SaidName(said, False, is_loose=True)
+
+
+_IN_WORD = re.compile(r"[\w-]")
+_SILENT_BEFORE = re.compile(
+    r"\b(?:the|my|our)\s+(?P<words>(?:(?!(?:as|at|by|for|from|in|of|on|or|to|with)\b)[\w-]{1,40}\s+){1,3})\Z",
+    re.IGNORECASE,
+)
+_ARTICLE_BEFORE = re.compile(r"\b(?:the|my|our|of)\s+\Z", re.IGNORECASE)
+_PHRASE = re.compile(
+    r"(?!(?:all|any|each|every|first|last|next|other|same)\b)"
+    r"[^\W_][\w'-]*(?: (?!(?:and|as|at|by|for|from|in|of|on|or|to|with)\b)[^\W_][\w'-]*){0,4}",
+    re.IGNORECASE,
+)
+"""Up to five words without one between them that joins two things."""
 
 
 def _owns_thing(behind: str, noun: Sequence[str]) -> bool:
@@ -352,6 +403,7 @@ def find_rows(lookup: Lookup, said: str, answer: Any) -> Found:
         return Found((), (), False)
     checker, folded = get_checker({"properties": {lookup.parameter: lookup.schema}}), _fold(said)
     key, rows, matches = str(lookup.identity.names[-1]), [], []
+    near, family = [], folded[1:] if folded and folded[0] in _HONORIFICS else ()
     for index, row in enumerate(islice(listed, MAX_ROWS)):
         identity = row.get(key) if isinstance(row, Mapping) else None
         if not isinstance(identity, str | int) or isinstance(identity, bool):
@@ -365,8 +417,11 @@ def find_rows(lookup: Lookup, said: str, answer: Any) -> Found:
             break
         if any(folded and _fold(name) == folded for name in called):
             matches.append(rows[-1])
+        elif family and any(_fold(name)[-len(family) :] == family for name in called):
+            near.append(rows[-1])
     is_page = lookup.is_paged and len(listed) >= lookup.page_size
-    return Found(tuple(matches), tuple(rows), not is_page and len(listed) <= MAX_ROWS)
+    is_whole = not is_page and len(listed) <= MAX_ROWS
+    return Found(tuple(matches), tuple(rows), is_whole, tuple(near))
 
 
 def _iterate_names(lookup: Lookup, row: Mapping[str, Any]) -> Iterator[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Set
+from itertools import islice
 from typing import Any
 
 from orchestrator.results.opening import unwrap_graphql
@@ -141,6 +143,7 @@ def describe_unapplied(task: str, tool: ToolDefinition, evidence: Mapping[str, s
         for words in _list_states(tool)
         if (row := said.find_row(words)) and not {stem_word(word) for word in words} <= known
     )
+    found |= dict.fromkeys(_list_past_states(task, tool, known))
     told = ", ".join(repr(row) for row in [*found][:MAX_TOLD])
     return f"It is not narrowed by {told}, for which it has no argument." if told else ""
 
@@ -148,6 +151,33 @@ def describe_unapplied(task: str, tool: ToolDefinition, evidence: Mapping[str, s
 MAX_TOLD = 5
 MAX_STATES = 200
 _ASKING = frozenset({"is", "has", "are"})
+
+
+def _list_past_states(task: str, tool: ToolDefinition, known: Set[str]) -> Iterator[str]:
+    """Words that say of the things themselves what a day of the rows tells: `returned loans`,
+    `loans that were returned` for `returned_on`.
+    """
+    schema = find_answer_schema(tool)
+    row = find_row_schema(schema) or {}
+    fields = row.get("properties")
+    things = {stem_word(word) for word in split_words(tool.name)}
+    for name in islice(fields, MAX_STATES) if isinstance(fields, Mapping) else ():
+        words = split_words(str(name))
+        if len(words) != 2 or words[1] not in _DAYS or stem_word(words[0]) in known:
+            continue
+        if not (words[0].endswith("ed") or words[0] in _PAST_WORDS):
+            continue
+        said = re.search(
+            rf"\b{re.escape(words[0])}(?:\s+(?P<thing>[^\W\d_]+)|(?P<end>\s*[.,;?!]?\s*\Z))",
+            task,
+            re.IGNORECASE,
+        )
+        if said is not None and (said["end"] is not None or stem_word(said["thing"]) in things):
+            yield words[0]
+
+
+_DAYS = frozenset("at date day on time".split())
+_PAST_WORDS = frozenset("born bought built due lent made paid sent sold taken".split())
 
 
 def _list_states(tool: ToolDefinition) -> Iterator[list[str]]:

@@ -54,7 +54,7 @@ class TaskWords:
     """
 
     def __init__(self, text: str, task: str) -> None:
-        self.task = task
+        self.text, self.task = text, task
         self.words = _list_choosing(_WORD.findall(text))
         self.places: dict[str, list[int]] = {}
         for at, word in enumerate(self.words):
@@ -63,8 +63,10 @@ class TaskWords:
 
     def find_row(self, words: list[str]) -> str:
         """The words of the task that are these in a row, by spelling or stem; "" for none."""
-        if not words or (len(words) == 1 and (words[0] in STOP_WORDS or len(words[0]) < 2)):
+        if not words or (len(words) == 1 and len(words[0]) < 2):
             return ""
+        if len(words) == 1 and words[0] in STOP_WORDS:
+            return self._find_predicate(words[0])
         stems = [stem_word(word) for word in words]
         first = self.places.get(words[0]) or self.places.get(stems[0]) or []
         for at in first[:MAX_PLACES]:
@@ -72,6 +74,19 @@ class TaskWords:
             if len(row) == len(words) and all(map(_is_alike, row, words, stems)):
                 return " ".join(row)
         return ""
+
+    def _find_predicate(self, word: str) -> str:
+        """A word that mostly only joins others (`on`), where a clause says it of something: `which
+        lamps are on`, `that is switched on in the kitchen`, or where a task ends with it; "" where
+        it does not.
+        """
+        found = re.search(
+            rf"\b(?:is|are|was|were|be|being|switched|turned|currently|still)\s+{word}"
+            rf"(?=\s*(?:\Z|[.,;?!])|\s+(?:at|for|in|now|and|right|today)\b)"
+            rf"|(?<!not )(?<!n't )(?<!longer )\b{word}(?=\s*(?:please\s*)?[.?!]?\s*\Z)",
+            self.text,
+        )
+        return found[0] if found is not None else ""
 
 
 def _is_alike(said: str, word: str, stem: str) -> bool:
@@ -115,7 +130,9 @@ def list_choices(said: TaskWords, parameter: ToolParameter) -> list[tuple[Any, s
         if isinstance(value, bool) or not isinstance(value, str | int):
             continue
         name = str(value).lower()
-        if evidence := said.find_row(split_words(str(value)[:MAX_SPELLING])):
+        if evidence := said.find_row(split_words(str(value)[:MAX_SPELLING])) or _find_letter(
+            said.task, str(value), parameter
+        ):
             own[str(value)] = (value, evidence)
         elif evidence := _find_synonym(said, name) or _find_word(said, _STATES.get(name)):
             others[str(value)] = (value, evidence)
@@ -126,6 +143,15 @@ def list_choices(said: TaskWords, parameter: ToolParameter) -> list[tuple[Any, s
         for value, evidence in _drop_shorter(found).values()
         if not parameter.is_sorting or _sorts(said.task, str(value), evidence)
     ]
+
+
+def _find_letter(task: str, value: str, parameter: ToolParameter) -> str:
+    """A value of one letter, which stands behind the parameter's name: `zone A`, `size M`."""
+    if len(value) != 1 or not value.isalpha() or not parameter.words:
+        return ""
+    name = r"[\s_-]?".join(map(re.escape, parameter.words))
+    found = re.search(rf"\b(?i:{name})\s+(?:=\s*)?{value}\b(?![\w'.-])", task)
+    return found[0] if found is not None else ""
 
 
 def _sorts(task: str, value: str, evidence: str) -> bool:

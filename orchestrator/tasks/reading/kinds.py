@@ -132,8 +132,21 @@ def read_directions(state: Assignment) -> None:
                 ((at, value, fitted),) = found
                 start = _find_evidence(state, value)
                 state.assign(parameter, fitted, state.task[start : value.end], [at])
-                if value.kind == "date" and parameter.kind == "datetime":
+                if (value.kind, parameter.kind) == ("date", "datetime") or _is_of_year(
+                    state, value
+                ):
                     state.doubtful.append(parameter.name)
+
+
+def _is_of_year(state: Assignment, value: Value) -> bool:
+    """Whether a number behind `from` may be a year itself and not the first of several: `books from
+    2011`.
+    """
+    last = re.match(r"\s+(?:on|onwards?|to|until|till|through)\b", state.lower[value.end :])
+    said = re.search(
+        r"\bfrom\s+(?:the\s+)?(?:year\s+)?\Z", state.lower[max(0, value.start - 60) : value.start]
+    )
+    return value.kind == "number" and said is not None and last is None
 
 
 def _find_evidence(state: Assignment, value: Value) -> int:
@@ -368,7 +381,12 @@ _WHEN = "after|before|between|by|from|in|last|next|on|since|this|to|today|until|
 
 def _find_texts(state: Assignment, evidence: str) -> list[int]:
     said = evidence.lower().strip("\"'`")
-    return [at for at, v in state.list_free() if said in (str(v.value).lower(), v.text.lower())]
+    return [
+        at
+        for at, v in state.list_free()
+        if said in (str(v.value).lower(), v.text.lower())
+        or (v.kind == "letter" and said.endswith(f" {v.text.lower()}"))
+    ]
 
 
 def read_truths(state: Assignment) -> None:
@@ -448,6 +466,7 @@ def read_by_kind(state: Assignment) -> None:
                 (at, value, fitted)
                 for at, value in state.list_free()
                 if _goes_by_kind(value, parameter, confident)
+                and not _is_of_another(state, value, parameter)
                 and (fitted := fit_value(value, parameter, is_named=False)) is not NOTHING
             ]
             found = _prefer_codes(found, parameter)
@@ -458,11 +477,27 @@ def read_by_kind(state: Assignment) -> None:
             if counts and _counts_things(state, value, parameter):
                 continue
             if _is_only_taker(state, parameter, value, confident):
-                state.assign(parameter, fitted, value.text, [at])
+                degrees = _DEGREES.match(state.lower, value.end)
+                end = degrees.end() if degrees and _is_temperature(parameter) else value.end
+                state.assign(parameter, fitted, state.task[value.start : end], [at])
                 if value.kind == "name" and not parameter.required:
                     _doubt_filter(state, parameter, value)
                 elif value.kind == "name" == parameter.kind:
                     _doubt_naming(state, parameter, value)
+
+
+def _is_of_another(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
+    """Whether a number or code stands behind the tool's word for another thing than the one whose
+    id is wanted: `the owner of pet 11` says no `owner_id`.
+    """
+    before = _WORD_BEFORE.search(state.lower[max(0, value.start - 40) : value.start])
+    if value.kind not in ("number", "code", "uuid") or before is None:
+        return False
+    if len(parameter.words) < 2 or parameter.words[-1] != "id":
+        return False
+    things = state.things - w.READING_VERBS - w.WRITING_VERBS
+    said = stem_word(before[1])
+    return said in map(stem_word, things) and said not in map(stem_word, parameter.words)
 
 
 def _prefer_codes(
@@ -512,18 +547,30 @@ def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) ->
     own = {*parameter.words, *split_words(parameter.description), *things} - STOP_WORDS
     if before is not None and stem_word(before[1]) in {stem_word(word) for word in own}:
         return False
-    if before is not None and before[1] in _MEASURING:
+    if before is not None and (before[1] in _MEASURING or _is_of_several(state, value, parameter)):
         return True
     behind = re.match(r"\s+([^\W\d_]+)", state.lower[value.end :])
     if behind is None:
         return False
     word = behind[1]
+    if _is_temperature(parameter) and _DEGREES.match(state.lower, value.end):
+        return False
     if counts_several(parameter, word):
         return True
-    known = word in STOP_WORDS | w.POLITE or word.rstrip("s") in {
+    known = word in STOP_WORDS | w.POLITE | {"because", "due"} or word.rstrip("s") in {
         x.rstrip("s") for x in parameter.words
     }
     return not known
+
+
+def _is_of_several(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
+    """Whether a number tells which of several things are meant: `fines of 120` are no fine 120."""
+    said = re.search(r"\b([a-z]+)\s+of\s+\Z", state.lower[max(0, value.start - 60) : value.start])
+    if said is None or stem_word(said[1]) == said[1] or not said[1].endswith("s"):
+        return False
+    things = state.things - w.READING_VERBS
+    own = {*parameter.words} if len(parameter.words) > 1 else things
+    return stem_word(said[1]) in {stem_word(word) for word in own}
 
 
 def _is_only_taker(
@@ -540,8 +587,47 @@ def _is_only_taker(
     ]
     required = [p for p in takers if p.required]
     best = required or takers
+    amounts = [p for p in best if p.is_numeric and not p.is_identifying]
+    if value.kind == "number" and len(amounts) == 1 and _is_amount(state, value, amounts[0]):
+        best = amounts
     exact = [p for p in best if p.kind == value.kind] or best
     return len(exact) == 1 and exact[0].pointer == parameter.pointer
+
+
+def _is_amount(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
+    """Whether a number is how much of what the tool is about (`a bonus of 1500`), or how warm."""
+    if _is_temperature(parameter) and _DEGREES.match(state.lower, value.end):
+        return True
+    before = re.search(r"\b([a-z]+)\s+of\s+\Z", state.lower[max(0, value.start - 60) : value.start])
+    return before is not None and before[1] in state.things - w.READING_VERBS - w.WRITING_VERBS
+
+
+def _is_temperature(parameter: ToolParameter) -> bool:
+    return parameter.unit is not None and parameter.unit.measure == "temperature"
+
+
+_DEGREES = re.compile(r"\s+degrees?\b")
+
+
+def read_years(state: Assignment) -> None:
+    """A year for the one argument that takes one: `the payslips for 2026`."""
+    wanted = [p for p in state.list_open() if p.words[-1:] == ("year",) and not p.is_boolean]
+    found = [
+        (at, value)
+        for at, value in state.list_free()
+        if value.kind == "number"
+        and re.fullmatch(r"(?:19|20)\d\d", value.text)
+        and _OF_YEAR.search(state.lower[max(0, value.start - 60) : value.start])
+    ]
+    if len(wanted) != 1 or len(found) != 1 or len(wanted[0].words) != 1:
+        return
+    ((at, value),) = found
+    fitted = fit_value(value, wanted[0], is_named=True)
+    if fitted is not NOTHING:
+        state.assign(wanted[0], fitted, value.text, [at])
+
+
+_OF_YEAR = re.compile(r"\b(?:for|from|in|of)\s+(?:the\s+)?(?:year\s+)?\Z")
 
 
 def _goes_by_kind(value: Value, parameter: ToolParameter, confident: bool) -> bool:

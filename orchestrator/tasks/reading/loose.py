@@ -86,6 +86,63 @@ def read_written(state: Assignment) -> None:
             state.doubtful.append(parameter.name)
 
 
+def read_fields(state: Assignment) -> None:
+    """Fields that a write takes by their names, each with what it becomes: `a flag with key
+    dark-mode and name Dark mode`. What may be two fields is neither.
+    """
+    wanted = [
+        (p, label)
+        for p in state.list_open()
+        if (p.required or len(p.pointer) > 1) and "string" in p.types and p.kind in _WORD_KINDS
+        if not (p.enum or p.is_choosing or p.items)
+        for label, _ in list_labels(p)
+    ]
+    found = _FIELDS.search(state.task)
+    if not wanted or found is None:
+        return
+    said: dict[tuple[str, ...], tuple[ToolParameter, re.Match[str], int]] = {}
+    start = found.start("fields")
+    for part in _NEXT_FIELD.split(found["fields"]):
+        at = state.task.index(part, start)
+        start = at + len(part)
+        owners = {
+            p.pointer: (p, match, at)
+            for p, label in wanted
+            if (match := re.match(rf"{label}(?:\s*[=:]\s*|\s+)(?P<text>\S.*)", part, re.I))
+            and not (p.kind == "id" and " " in match["text"].strip())
+        }
+        if len(owners) == 1 and not said.keys() & owners.keys():
+            said |= owners
+    for parameter, match, at in said.values():
+        text = match["text"].strip().strip("\"'`").removesuffix(".")
+        span = at + match.start("text"), at + match.end("text")
+        if text and _is_unused_span(state, *span):
+            state.assign(parameter, text, match.group(), state.list_covered(*span))
+            state.doubtful.append(parameter.name)
+
+
+_FIELDS = re.compile(r"\bwith\s+(?:the\s+|an?\s+)?(?P<fields>[^;:\n]{1,500})\Z", re.IGNORECASE)
+_NEXT_FIELD = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+", re.IGNORECASE)
+
+
+def read_reasons(state: Assignment) -> None:
+    """What stands behind `because`, for the one reason that a write needs: `reject report 3 because
+    two receipts are missing`.
+    """
+    wanted = [p for p in state.list_open() if p.required and p.words[-1:] == ("reason",)]
+    found = [*_BECAUSE.finditer(state.task)]
+    if len(wanted) != 1 or len(found) != 1 or wanted[0].enum:
+        return
+    start, end = found[0].span("text")
+    if "string" in wanted[0].types and _is_unused_span(state, start, end):
+        text = found[0]["text"].strip().removesuffix(".")
+        state.assign(wanted[0], text, found[0].group(), state.list_covered(start, end))
+        state.doubtful.append(wanted[0].name)
+
+
+_BECAUSE = re.compile(r"\b(?:because|due\s+to)\s+(?P<text>[^\s;\n][^;\n]{0,500})\Z", re.IGNORECASE)
+
+
 def _list_written(state: Assignment) -> list[ToolParameter]:
     """The one open parameter that is a text to write and has to be given, else none."""
     wanted = [
@@ -160,8 +217,9 @@ def read_sole_name(state: Assignment) -> None:
 
 
 def read_lower_places(state: Assignment) -> None:
-    """A place that is written without a capital: `weather in bergen`."""
-    wanted = [p for p in state.list_open() if p.kind == "place" and p.required and not p.enum]
+    """A place that is written without a capital, which has to be shown: `weather in bergen`."""
+    places = [p for p in state.list_open() if p.kind == "place" and not p.enum]
+    wanted = [p for p in places if p.required] or [p for p in places if not p.is_choosing]
     found = [
         match
         for match in _PLACED.finditer(state.blank_used(state.task))

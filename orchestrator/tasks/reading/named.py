@@ -10,6 +10,7 @@ from orchestrator.tasks.reading.assignment import LINK, Assignment
 from orchestrator.tasks.reading.choices import TaskWords, find_choice
 from orchestrator.tasks.reading.fitting import NOTHING, fit_value, is_confident
 from orchestrator.tasks.reading.parameters import ToolParameter
+from orchestrator.tasks.reading.units import UNITS
 from orchestrator.tasks.reading.values import Value
 from registry.search.words import split_words
 from sandbox.schemas.accepted import get_place
@@ -118,8 +119,11 @@ def _find_named(state: Assignment, parameter: ToolParameter) -> Iterator[tuple[i
             at = state.find_value_behind(found.end())
             fitted = state.fit_free(at, parameter)
             if at is not None and counts_several(parameter, found.group()):
-                # `orders of Jon Dahl` are his, and none that has his name for an id.
-                fitted = NOTHING if state.values[at].kind in ("name", "quoted") else fitted
+                # `orders of Jon Dahl` are his, and none that has his name for an id; `fines of 120`
+                # are not the fine 120.
+                named = state.values[at].kind in ("name", "quoted")
+                counted = state.lower[found.end() :].lstrip().startswith("of ")
+                fitted = NOTHING if named or counted else fitted
             if at is not None and fitted is not NOTHING:
                 yield size, at, fitted, state.task[found.start() : state.values[at].end]
             counts = not parameter.is_numeric or counts_several(parameter, found.group())
@@ -263,6 +267,33 @@ def read_explicit(state: Assignment) -> None:
             ((said, match),) = found.items()
             state.assign(parameter, said.rstrip("."), match.group().strip(),
                          state.list_covered(match.start(), match.end()))  # fmt: skip
+
+
+def read_sentences(state: Assignment) -> None:
+    """Several words behind a text's name and a colon, up to the end of the clause: `reason: two
+    receipts missing` says more than its first word.
+    """
+    for parameter in state.list_open():
+        if "string" not in parameter.types or parameter.enum or parameter.is_choosing:
+            continue
+        if parameter.kind not in ("", "text") or parameter.is_identifying:
+            continue
+        found = [
+            match
+            for label, _ in list_labels(parameter)
+            for mention in state.find_mentions(label)
+            if (match := _SENTENCE.match(state.task, mention.end()))
+        ]
+        if len(found) == 1:
+            covered = state.list_covered(*found[0].span("text"))
+            state.assign(parameter, found[0]["text"], found[0]["text"], covered)
+            state.doubtful.append(parameter.name)
+
+
+_SENTENCE = re.compile(
+    r"\s*:\s+(?P<text>[^\W_][^\s,;:.=\"]*(?: (?!(?:and|with)\b)[^\s,;:.=\"]+){1,40})"
+    r"(?=\s*(?:[,;.!]\s|[.!]?\s*\Z))"
+)
 
 
 def is_beside_name(state: Assignment, parameter: ToolParameter, said: str) -> bool:
@@ -472,11 +503,12 @@ def read_word_lists(state: Assignment) -> None:
 
 def list_labels(parameter: ToolParameter) -> list[tuple[str, int]]:
     """The ways to name a parameter, as patterns, with how many words each has: `berth id`,
-    `berth`; `name` of `body.name`.
+    `berth`; `name` of `body.name`; `weight` of `weight_kg`.
     """
     words = [*parameter.words]
     labels = [words]
-    if len(words) > 1 and words[-1] in _GENERIC:
+    # Whoever changes a weight does not say `weight kg`.
+    if len(words) > 1 and (words[-1] in _GENERIC or words[-1] in UNITS):
         labels.append(words[:-1])
     if len(words) > 1 and words[0] in ("max", "min", "is", "has", "with", "filter", "by", "the"):
         labels.append(words[1:])

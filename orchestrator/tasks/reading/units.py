@@ -42,7 +42,7 @@ def _list_units() -> Mapping[str, Unit]:
         ("celsius", "temperature", None, "°c celsius centigrade"),
         ("fahrenheit", "temperature", None, "°f fahrenheit"),
         ("kelvin", "temperature", None, "kelvin"),
-        ("%", "share", None, "% percent"),
+        ("%", "share", None, "% percent percentage pct"),
         ("byte", "data", "1", "byte bytes"),
         ("kB", "data", "1000", "kb kilobyte kilobytes"),
         ("MB", "data", "1000000", "mb megabyte megabytes"),

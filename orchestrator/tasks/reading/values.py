@@ -94,7 +94,7 @@ _WEEKDAY_SAID = re.compile(
 )
 _OVER = re.compile(
     r"\b(?:since|ago|was|were|did|had)\b|\b(?!(?:scheduled|planned|expected|booked|reserved|fred|ted)"
-    r"\b)[a-z]{2,20}ed\s+(?:on|after|before|between|from)\b"
+    r"\b)[a-z]{2,20}ed\s+(?:on|after|before|between|during|from|in)\b"
 )
 """Words by which a task is about what is over."""
 _PERIOD = re.compile(

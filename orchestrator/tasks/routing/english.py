@@ -620,8 +620,11 @@ def _begins_with_things(said: Sentence) -> bool:
 
 def _are_things(words: tuple[str, ...]) -> bool:
     """Whether words are one thing in the plural, and what it is of: `orders`, `orders of Ada`."""
-    end = next((at for at, word in enumerate(words) if word in ("of", "for", "in")), len(words))
+    end = next((at for at, word in enumerate(words) if word in _TELLING_WHICH), len(words))
     return 1 <= end <= 2 and _ends_in_plural(words[:end]) and not w.PAST & {*words}
+
+
+_TELLING_WHICH = frozenset("of for in by from on with".split())
 
 
 def _asks_for_list(said: Sentence) -> bool:

@@ -21,6 +21,8 @@ from sandbox.bundle.apispec import Access
 
 _CHECKBOX = re.compile(r"\s*(?:[-*+]\s*)?\[[ xX]?\]")
 """The beginning of a line in a list of things to do, which orders nothing now."""
+_BECAUSE = re.compile(r"\sbecause\s[^\n.!?;]{0,500}[.!]?\s{0,5}\Z", re.IGNORECASE)
+"""Why something is wanted, which is no statement: `reject report 3 because it was late`."""
 GREETINGS = frozenset("hey hi hello please ok okay so well now".split())
 
 
@@ -28,7 +30,7 @@ def classify_task(task: str) -> TaskIntent:
     """The kind of a task. Any text is valid; of more than 4,000 characters none is certain."""
     if _CHECKBOX.match(task):
         return TaskIntent("remark", "label")
-    found = _classify(task)
+    found = _classify(_BECAUSE.sub("", task, count=1))
     if len(task) > MAX_TASK and found.certain:
         return replace(found, reason="too long", certain=False)
     return found

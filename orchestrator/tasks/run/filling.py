@@ -13,7 +13,7 @@ from orchestrator.errors import BudgetSpent
 from orchestrator.tasks.arguments import extract_arguments
 from orchestrator.tasks.model import Plan, Question, Reading, Step
 from orchestrator.tasks.planning.binding import bind_steps
-from orchestrator.tasks.planning.lookup import Found, build_reference
+from orchestrator.tasks.planning.lookup import Found, build_reference, find_noun
 from orchestrator.tasks.results import build_missing_arguments
 from orchestrator.tasks.routing.naming import find_answer_schema
 from orchestrator.tasks.run import questions
@@ -175,6 +175,8 @@ class Filling:
         if more:
             return insert_lookup(state, step, named, is_asked=False, most=more)
         filled = replace(filled, reading=read_by_name(filled.reading, named), missing=())
+        if not found.matches and found.is_whole and len(found.near) == 1:
+            found = replace(found, matches=found.near)
         if len(found.matches) != 1:
             return await self._ask_which(state, step, tool, filled, named, found)
         return self._keep_found(state, step, tool, filled, named, found, finding)
@@ -384,7 +386,8 @@ def bind_results(
         step.get("pick", ""),
     )
     outputs = {each["id"]: find_answer_schema(made) for each, made in earlier}
-    bound = bind_steps(Plan((*before, own)), outputs, {step["id"]: tool.input_schema})
+    nouns = {each["id"]: find_noun(made.name) for each, made in earlier}
+    bound = bind_steps(Plan((*before, own)), outputs, {step["id"]: tool.input_schema}, nouns)
     return bound.steps[-1].arguments
 
 

@@ -97,7 +97,7 @@ def _list_filters(task: str, tool: ToolDefinition, reading: Reading) -> tuple[st
         if value.kind in ("name", "quoted") and value.text in reading.unused
         if _OWNED.search(task[: value.start]) or _OWNS.match(task, value.end)
     ]
-    if tool.access != "read" or len(reading.unused) != 1 or len(owned) != 1:
+    if tool.access != "read" or len(owned) != 1:
         return ()
     noun = split_words(owned[0][1] or "")
     open_ones = [
@@ -278,7 +278,10 @@ def describe_match(named: NamedLookup, found: Found, *, writes: bool) -> list[st
     """What has to be shown of an id that was looked up before it is used."""
     name, said = named.lookup.parameter, named.said.text
     doubts = []
-    if writes:
+    if found.matches == found.near:
+        (row,) = found.near
+        doubts.append(f"{said!r} is read as {row.name!r}, the only such name in {named.tool}.")
+    elif writes:
         doubts.append(f"{name} is that of {said!r} in what {named.tool} answered.")
     if not found.is_whole:
         doubts.append(f"{named.tool} may have more that are called {said!r}.")

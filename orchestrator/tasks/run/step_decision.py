@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
@@ -111,6 +112,9 @@ def decide_step(
         if asks:
             tools = parts.roster.get_server(first.match.entry).tools.values()
             ruled_out |= {(first.match.entry, t.name) for t in tools if t.access != "read"}
+        if naming.is_whole and {*VERBS["update"].split()} & {*split_words(tool.name)}:
+            # `make ticket 12 urgent` makes no ticket.
+            said = _MAKE.sub("set", said)
         if naming.is_whole:
             # What has no word for a part of the task, or says more than it, is no rival of what has
             # one for all of it.
@@ -135,11 +139,11 @@ def decide_step(
     name = f"{first.match.entry}.{first.match.tool}" if named and first else ""
     if decision.kind == "confirm" and may_be_write(said, intent, found, name):
         decision, name, named = RoutingDecision("choose", decision.reasons), "", False
-    writes = _list_meant_writes(parts, words, first) if named and first else []
-    if writes:
+    meant = _list_meant(parts, words, first) if named and first else []
+    if meant:
         decision, name, named = RoutingDecision("choose", ("veto",)), "", False
-        known = {_get_key(each) for each in writes}
-        found = [*writes, *(each for each in found if _get_key(each) not in known)]
+        known = {_get_key(each) for each in meant}
+        found = [*meant, *(each for each in found if _get_key(each) not in known)]
     looks_up = named and {*decision.reasons} <= _WRITING
     shown = tuple(each.to_json() for each in order_shown(found, intent))
     return StepDecision(decision, name, shown, reading, looks_up)
@@ -207,6 +211,7 @@ def _prefer_whole(
     )
 
 
+_MAKE = re.compile(r"\Amake\b(?!\s+(?:an?|another|new|some)\b)", re.IGNORECASE)
 _WRITING: frozenset[Reason] = frozenset({"writes", "words_write"})
 
 
@@ -251,21 +256,23 @@ def may_be_write(task: str, intent: TaskIntent, found: Sequence[Suggestion], too
     )
 
 
-def _list_meant_writes(parts: TaskParts, words: str, first: Suggestion) -> list[Suggestion]:
-    """The writes of a read's server that have the verb in their name with which a task begins, and
-    the read has not: who says `return loan 1` may have it brought back by `return_loan`.
+def _list_meant(parts: TaskParts, words: str, first: Suggestion) -> list[Suggestion]:
+    """The tools of a read's server that have the verb in their name with which a task begins, and
+    the read has not: writes, since who says `return loan 1` may have it brought back by
+    `return_loan`, and a search, since `search for Book 1` may mean what is called so.
     """
     if first.access != "read":
         return []
     said = [word for word in split_words(words) if word not in POLITE][:1]
-    verb = stem_word(said[0]) if said and said[0] not in _SHOWING else ""
+    verb = stem_word(said[0]) if said and said[0] not in _SHOWING - {"search"} else ""
     own = {stem_word(word) for word in split_words(first.match.tool)}
     if not verb or said[0] not in READING_VERBS or verb in own:
         return []
+    access = "read" if said[0] == "search" else "write"
     return [
         _turn_to(parts, first, tool)
         for tool in parts.roster.get_server(first.match.entry).tools.values()
-        if tool.access != "read" and verb in {stem_word(word) for word in split_words(tool.name)}
+        if tool.access == access and verb in {stem_word(word) for word in split_words(tool.name)}
     ]
 
 
@@ -386,7 +393,7 @@ def _read_for(parts: TaskParts, task: str, each: Suggestion) -> Reading:
     reading = read_words(task, tool, {}, f"{each.match.entry} {each.match.title}")
     words = plain_words(task, tool, f"{each.match.entry} {each.match.title}")
     named = find_named_lookup(parts, words, each.match.entry, tool, reading)
-    return reading if named is None else read_by_name(reading, named)
+    return reading if named is None or named.said.is_loose else read_by_name(reading, named)
 
 
 def _name_for(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
+from itertools import islice
 from typing import Any
 
 from forge.addresses import find_locations
@@ -28,6 +29,11 @@ from orchestrator.tasks.routing.words import WRITING_VERBS
 from registry.search.words import STOP_WORDS, VERBS, WEAK_WORDS, split_words, stem_word
 from sandbox.bundle.model import ToolDefinition
 from sandbox.schemas.accepted import get_place
+
+MAX_DEPTH = 8
+MAX_VALUES = 200
+MAX_VALUE = 80
+"""Of what a schema lists."""
 
 
 def read_words(
@@ -59,6 +65,8 @@ def read_words(
         reading = _ask_for_all(reading, tool, ranking.said)
     else:
         reading = _note_superlative(words, tool, reading)
+    reading = _doubt_fields(tool, reading)
+    reading = _note_named(words, tool, _note_order(words, tool, reading))
     reading = _note_negations(task, _note_owner(words, tool, reading))
     return _spare_filters(words, tool, reading) if spares else reading
 
@@ -220,21 +228,74 @@ def _note_unread(
     """The reading, with words of the task that neither its arguments nor what is known of the tool
     accounts for, where the tool has arguments left that they may have been meant for. The name of
     an argument that got no value accounts for nothing: `ordered by price` wants one for `ordering`.
-    With `every` they are told in any case: the cheapest red boat is none of all boats.
+    With `every` they are told in any case: the cheapest red boat is none of all boats. So is a
+    value that rows of the answer may have: what is asked for are not all of them.
     """
     named = list_parameters(tool.input_schema)
     filled = {p.name: p.schema for p in named if {p.name, p.pointer[0]} & reading.origins.keys()}
-    if reading.unused or (len(filled) == len(named) and not every):
-        return reading
+    values = _list_row_values(tool)
     told = " ".join([tool.description, *reading.evidence.values()])
     read = replace(tool, input_schema={**tool.input_schema, "properties": filled})
+    if values:
+        read = replace(read, output_schema=_leave_out_values(tool.output_schema, MAX_DEPTH))
     known = list_identifiers(read, about, "") | {stem_word(word) for word in split_words(told)}
-    words = list_said(task)
+    words = list_said(_strip_until(task, reading))
     # The verb of an order is no value.
     words = words[1:] if words and words[0] in WRITING_VERBS else words
-    said = dict.fromkeys(word for word in words if word not in NEUTRAL and word not in _VERBS)
+    gone = {*split_words(" ".join(reading.unused))}
+    said = dict.fromkeys(word for word in words if word not in (NEUTRAL | _VERBS | gone))
     unread = [word for word in said if stem_word(word) not in known and word.isalnum()]
-    return replace(reading, unused=tuple(unread[:5]))
+    if len(filled) == len(named) and not every:
+        unread = [word for word in unread if word in values]
+    return replace(reading, unused=(*reading.unused, *unread[:5]))
+
+
+def _strip_until(task: str, reading: Reading) -> str:
+    """A task without the `until` before a value that was read."""
+    read = [re.escape(each) for each in reading.evidence.values() if each]
+    return re.sub(rf"\b(?:until|till)\s+(?={'|'.join(read)})", "", task) if read else task
+
+
+def _list_row_values(tool: ToolDefinition) -> frozenset[str]:
+    """The words of the values that fields of a list's rows may have, and of what a write answers:
+    they say which rows are meant, or what is to be written.
+    """
+    answer = find_answer_schema(tool)
+    if tool.access == "read" and find_row_schema(answer) is None:
+        return frozenset()
+    listed = _list_values(answer, MAX_DEPTH)
+    return frozenset(word for value in islice(listed, MAX_VALUES) for word in split_words(value))
+
+
+def _list_values(schema: Any, depth: int) -> Iterator[str]:
+    """The texts of enumerations, wherever they stand in a schema."""
+    if depth < 1:
+        return
+    if isinstance(schema, Mapping):
+        listed = schema.get("enum")
+        for value in listed[:MAX_VALUES] if isinstance(listed, list) else ():
+            if isinstance(value, str):
+                yield value[:MAX_VALUE]
+        for part in schema.values():
+            yield from _list_values(part, depth - 1)
+    elif isinstance(schema, list):
+        for part in schema[:MAX_VALUES]:
+            yield from _list_values(part, depth - 1)
+
+
+def _leave_out_values(schema: Any, depth: int) -> Any:
+    """A schema without its enumerations."""
+    if depth < 1:
+        return {}
+    if isinstance(schema, Mapping):
+        return {
+            key: _leave_out_values(part, depth - 1)
+            for key, part in schema.items()
+            if key != "enum" or not isinstance(part, list)
+        }
+    if isinstance(schema, list):
+        return [_leave_out_values(part, depth - 1) for part in schema[:MAX_VALUES]]
+    return schema
 
 
 def _note_negations(task: str, reading: Reading) -> Reading:
@@ -253,6 +314,64 @@ _NEGATING_ELSEWHERE = frozenset(
     "nicht kein keine keinen ohne außer ausser no sin excepto salvo menos pas sans sauf".split()
 )
 _QUOTED = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|“[^”\n]*”|«[^»\n]*»|`[^`\n]*`")
+
+
+def _note_named(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
+    """The reading with the word told that stands behind the name of a filter that got no value,
+    also where it is one that mostly says nothing: `flags with tag search`.
+    """
+    things = {stem_word(word) for word in split_words(tool.name)}
+    read = {*split_words(" ".join((*reading.evidence.values(), *reading.unused)))}
+    told = []
+    for each in list_parameters(tool.input_schema):
+        if each.required or each.is_boolean or not each.words or each.name in reading.origins:
+            continue
+        label = r"[\s_-]?".join(map(re.escape, each.words))
+        found = re.search(rf"\bwith\s+(?:the\s+)?{label}\s+(?P<word>[^\W\d_]+)", task, re.I)
+        word = found["word"].lower() if found is not None else ""
+        if word and word not in STOP_WORDS | read and stem_word(word) not in things:
+            told.append(word)
+    return replace(reading, unused=(*reading.unused, *told)) if tool.access == "read" else reading
+
+
+def _note_order(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
+    """The reading with the field told by which a list is wanted, where no argument took it: `list
+    the members by name`.
+    """
+    row = find_row_schema(find_answer_schema(tool)) or {}
+    fields = {stem_word(word) for name in _as_names(row) for word in split_words(name)}
+    read = {*split_words(" ".join((*reading.evidence.values(), *reading.unused)))}
+    told = [
+        match[0]
+        for match in _BY_FIELD.finditer(task)
+        if stem_word(match["field"].lower()) in fields and match["field"].lower() not in read
+    ]
+    if tool.access != "read" or not told or reading.unused:
+        return reading
+    return replace(reading, unused=(told[0],))
+
+
+def _doubt_fields(tool: ToolDefinition, reading: Reading) -> Reading:
+    """The reading with doubts where a word went into an argument as a form of its value and is a
+    field of the rows itself: the devices that are `locked` need be no locks.
+    """
+    fields = {*_as_names(find_row_schema(find_answer_schema(tool)) or {})}
+    told = [
+        name
+        for name, said in reading.evidence.items()
+        if said in fields and reading.origins.get(name) == "task"
+        if said not in (name, str(reading.arguments.get(name, said)).lower())
+        if isinstance(reading.arguments.get(name), str)
+    ]
+    return replace(reading, doubtful=tuple(dict.fromkeys((*reading.doubtful, *told))))
+
+
+def _as_names(row: Mapping[str, Any]) -> list[str]:
+    fields = row.get("properties")
+    return [str(name) for name in fields][:MAX_VALUES] if isinstance(fields, Mapping) else []
+
+
+_BY_FIELD = re.compile(r"\bby\s+(?:the\s+)?(?P<field>[^\W\d_]{2,40})\b", re.IGNORECASE)
 
 
 def _note_owner(task: str, tool: ToolDefinition, reading: Reading) -> Reading:

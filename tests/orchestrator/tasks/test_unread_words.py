@@ -138,3 +138,110 @@ def test_a_day_has_its_own_offset_whenever_it_is_said() -> None:
     zone = LocalZone()
     assert datetime(2030, 1, 10, 9, tzinfo=zone).isoformat() == "2030-01-10T09:00:00+01:00"
     assert datetime(2030, 6, 10, 9, tzinfo=zone).isoformat() == "2030-06-10T09:00:00+02:00"
+
+
+def listing(takes: dict[str, Any], row: dict[str, Any]) -> ToolDefinition:
+    rows = {"type": "array", "items": {"type": "object", "properties": row}}
+    answer = {"type": "object", "properties": {"body": rows}}
+    schema = {"type": "object", "properties": takes}
+    return ToolDefinition("list_expenses", "GET /expenses.", schema, answer, "read", group="money")
+
+
+KINDS = {"enum": ["travel", "meals", "tools"]}
+
+
+@pytest.mark.parametrize(
+    "takes", [{"category": {"type": "string"}}, {"person": {"type": "string"}}]
+)
+def test_a_value_that_rows_may_have_is_told_where_the_list_is_not_narrowed_by_it(
+    takes: dict[str, Any],
+) -> None:
+    tool = listing(takes, {"id": {"type": "integer"}, "category": KINDS})
+    assert read_words("list the travel expenses", tool, {}, "Payroll").unused == ("travel",)
+    of_ada = read_words("list the travel expenses of person Ada", tool, {}, "Payroll")
+    assert "travel" in of_ada.unused
+
+
+def test_a_value_that_what_is_written_may_have_is_told_where_it_is_not_sent() -> None:
+    taken = {"amount": {"type": "number"}, "method": {"enum": ["card", "cash"]}}
+    body = {"type": "object", "properties": taken, "required": ["amount"]}
+    schema = {"type": "object", "properties": {"body": body}, "required": ["body"]}
+    answer = {"type": "object", "properties": {"body": {"type": "object", "properties": taken}}}
+    tool = ToolDefinition("record_payment", "POST /payments.", schema, answer, "write", group="p")
+    reading = read_words("record a payment with amount 99.50 by card", tool, {}, "Ledger")
+    assert (reading.arguments, reading.unused) == ({"body": {"amount": 99.5}}, ("card",))
+
+
+def test_a_state_of_one_thing_is_no_word_that_its_read_left_out() -> None:
+    ticket = {"id": {"type": "integer"}, "state": {"enum": ["open", "closed"]}}
+    answer = {"type": "object", "properties": {"body": {"type": "object", "properties": ticket}}}
+    tool = ToolDefinition("get_ticket", "GET /tickets/{id}.", ONE, answer, "read", group="tickets")
+    reading = read_words("is ticket 3 open", tool, {}, "Tracker")
+    assert (reading.arguments, reading.unused) == ({"id": 3}, ())
+
+
+def test_a_state_that_no_filter_takes_is_told_beside_a_name_that_went_nowhere() -> None:
+    tool = listing({"due_before": {"type": "string", "format": "date"}}, {"id": {}, "total": {}})
+    told = read_words("overdue expenses of Ann Lee", tool, {}, "Ledger").unused
+    assert told == ("Ann Lee", "overdue")
+
+
+POWER = {"type": "string", "enum": ["on", "off"]}
+LAMPS = ToolDefinition(
+    "list_lamps",
+    "GET /lamps.",
+    {"type": "object", "properties": {"power": POWER, "room": {"type": "string"}}},
+    {},
+    "read",
+    group="lamps",
+)
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("which lamps are on?", {"power": "on"}),
+        ("list the lamps that are switched on in the kitchen", {"power": "on"}),
+        ("list the lamps that are on", {"power": "on"}),
+        ("list the lamps on the first floor", {}),
+        ("list the lamps on Monday", {}),
+        ("which lamps are not on", {}),
+        ("which lamps are off", {"power": "off"}),
+    ],
+)
+def test_a_state_that_is_called_on_is_read_where_a_clause_says_it_of_something(
+    task: str, expected: dict[str, Any]
+) -> None:
+    reading = read_words(task, LAMPS, {}, "Home")
+    assert {k: v for k, v in reading.arguments.items() if k == "power"} == expected
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ("list the books by price", ("by price",)),
+        ("list the books by Ann Lee", ("Ann Lee",)),
+    ],
+)
+def test_the_field_by_which_a_list_is_wanted_is_told_where_nothing_orders_it(
+    task: str, told: tuple[str, ...]
+) -> None:
+    assert read_words(task, BOOKS, {}, "Library").unused == told
+
+
+def test_what_stands_behind_the_name_of_a_filter_is_told_whatever_word_it_is() -> None:
+    takes = {"tag": {"type": "string"}, "environment": {"enum": ["production", "staging"]}}
+    tool = listing(takes, {"tags": {"type": "array", "items": {"type": "string"}}})
+    task = "expenses with tag search in production"
+    reading = read_words(task, tool, {}, "Flags")
+    assert (reading.arguments, reading.unused) == ({"environment": "production"}, ("search",))
+    assert read_words("expenses in production", tool, {}, "Flags").unused == ()
+
+
+def test_a_word_that_is_a_field_of_the_rows_is_no_form_of_a_value_without_a_question() -> None:
+    kinds = {"kind": {"type": "string", "enum": ["lamp", "lock"]}}
+    rows = {"kind": {"type": "string"}, "locked": {"type": "boolean"}}
+    locked = read_words("list the locked expenses", listing(kinds, rows), {}, "Hub")
+    assert (locked.arguments, locked.doubtful) == ({"kind": "lock"}, ("kind",))
+    locks = read_words("list the locks", listing(kinds, rows), {}, "Hub")
+    assert (locks.arguments, locks.doubtful) == ({"kind": "lock"}, ())

@@ -290,3 +290,49 @@ def test_a_name_beside_words_of_the_description_is_one_that_has_to_be_shown() ->
 
     assert say("what has Eva Novak borrowed?") == SaidName("Eva Novak", False)
     assert say("what has Eva Novak stolen?") is None
+
+
+LOCK = needing("lock_device", "device_id", access="write")
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        ("lock the front door", "front door"),
+        ("lock the front-door device", "front-door"),
+        ("lock the front door until 5 March", "front door"),
+        ("lock the good old door", "good old door"),
+        ("lock the newest device", None),
+        ("lock all doors", None),
+        ("lock German devices", None),
+        ("lock the door of the neighbour", None),
+        ("lock a door", None),
+    ],
+)
+def test_words_of_an_order_that_stand_together_may_be_a_name_that_a_list_has(
+    task: str, name: str | None
+) -> None:
+    evidence = {"until": "5 March"} if "March" in task else {}
+    reading = Reading(missing=("device_id",), evidence=evidence)
+    found = find_said_name(task, LOCK, "hub", "Hub", reading, "device_id")
+    assert (found.text if found else None) == name
+    assert found is None or not found.is_plain
+
+
+PEOPLE = [
+    {"film_id": "p-1", "title": "Dr Paul Weiss"},
+    {"film_id": "p-2", "title": "Mira Shah"},
+    {"film_id": "p-3", "title": "Weiss Paul"},
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("Dr Weiss", ["p-1"]), ("Ms Shah", ["p-2"]), ("Shah", []), ("Dr Paul", ["p-3"]), ("Dr", [])],
+)
+def test_a_title_and_a_family_name_are_near_a_whole_name_and_never_the_same(
+    name: str, near: list[str]
+) -> None:
+    found = find_rows(films(), name, PEOPLE)
+    assert found.matches == ()
+    assert [row.identity for row in found.near] == near

@@ -170,3 +170,26 @@ def test_a_state_of_the_rows_that_no_argument_took_is_told(
     assert describe_unapplied(task, takes, evidence) == (
         f"It is not narrowed by {told}, for which it has no argument." if told else ""
     )
+
+
+LENT = {"type": "array", "items": {"type": "object", "properties": {
+    "id": {"type": "integer"}, "returned_on": {"type": "string"}, "due_date": {"type": "string"},
+}}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ("list the returned boats", "'returned'"),
+        ("list the boats that were returned", "'returned'"),
+        ("list the boats that are due", "'due'"),
+        ("list the boats with their due date", ""),
+        ("list the boats returned since 1 March", ""),
+    ],
+)
+def test_what_a_day_of_the_rows_tells_of_them_is_told_where_no_argument_took_it(
+    task: str, told: str
+) -> None:
+    assert describe_unapplied(task, listing(LENT), {}) == (
+        f"It is not narrowed by {told}, for which it has no argument." if told else ""
+    )

@@ -162,6 +162,34 @@ def test_a_parameter_is_left_open_where_it_is_not_plain(
     assert bind_steps(plan, {"s1": output}, {"s2": schema}) == plan
 
 
+ROWS: dict[str, Any] = {
+    "type": "array",
+    "items": {"type": "object", "properties": {"id": {"type": "string"}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("output", "noun", "parameter", "path"),
+    [
+        (ROWS, ("zone",), "zone_id", "$[*]['id']"),
+        (ROWS, ("zone",), "zoneId", "$[*]['id']"),
+        ({"type": "object", "properties": {"items": ROWS}}, ("zone",), "zone_id",
+         "$['items'][*]['id']"),
+        (ROWS, ("berth",), "zone_id", ""),
+        (ROWS, ("loan", "of", "zone"), "zone_id", ""),
+        (ROWS, (), "zone_id", ""),
+        ({"type": "object", "properties": {"owners": ROWS}}, ("zone",), "zone_id", ""),
+    ],
+)  # fmt: skip
+def test_the_id_of_a_row_is_that_of_what_its_tool_lists(
+    output: dict[str, Any], noun: tuple[str, ...], parameter: str, path: str
+) -> None:
+    plan = plan_task("list zones, then for each list records")
+    bound = bind_steps(plan, {"s1": output}, {"s2": needing(parameter)}, {"s1": noun})
+    made = {parameter: {"$ref": "s1", "path": path}} if path else {}
+    assert bound.steps[1].arguments == made
+
+
 def test_two_results_that_agree_are_no_binding() -> None:
     steps = (Step("s1", "a"), Step("s2", "b"), Step("s3", "c", after=("s1", "s2"), uses="id"))
     plan = Plan(steps, "composed")

@@ -878,3 +878,110 @@ def test_what_is_after_a_day_is_not_on_it() -> None:
 )
 def test_days_that_may_be_two_are_asked_for(said: str) -> None:
     assert read_arguments(f"events until {said}", EVENTS, now=NOW).arguments == {}
+
+
+REJECT = tool("id", "reason", id=WHOLE, reason=TEXT)
+FLAGGED = tool("body", body=tool("key", "name", key=TEXT, name=TEXT, owner=TEXT))
+NOTED = tool("id", id=WHOLE, body=tool(note=TEXT, score=WHOLE))
+WEIGHED = tool("pet_id", pet_id=WHOLE, body=tool(name=TEXT, weight_kg=NUMBER))
+SLIPS = tool("employee_id", employee_id=TEXT, year=WHOLE)
+BONUS = tool("body", body=tool("employee_id", "amount", employee_id=TEXT, amount=NUMBER))
+WARMTH = tool("room", "celsius", room=TEXT, celsius=NUMBER)
+SHARE = tool("key", "percentage", key=TEXT, percentage=WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "name", "expected"),
+    [
+        ("reject report 3, reason: two receipts missing", REJECT, "reject_report",
+         {"id": 3, "reason": "two receipts missing"}),
+        ("reject report 3 because two receipts are missing.", REJECT, "reject_report",
+         {"id": 3, "reason": "two receipts are missing"}),
+        ("reject report 3, reason: duplicate", REJECT, "reject_report",
+         {"id": 3, "reason": "duplicate"}),
+        ("create a flag with key quick-pay and name Quick pay", FLAGGED, "create_flag",
+         {"body": {"key": "quick-pay", "name": "Quick pay"}}),
+        ("create a flag with name Quick pay and more, key quick-pay", FLAGGED, "create_flag",
+         {"body": {"key": "quick-pay", "name": "Quick pay"}}),
+        ("score report 3 with note well explained", NOTED, "score_report",
+         {"id": 3, "body": {"note": "well explained"}}),
+        ("change the weight of pet 13 to 0.45", WEIGHED, "update_pet",
+         {"pet_id": 13, "body": {"weight_kg": 0.45}}),
+        ("change the weight of pet 13 to 450 g", WEIGHED, "update_pet",
+         {"pet_id": 13, "body": {"weight_kg": 0.45}}),
+        ("payslips of employee E101 for 2026", SLIPS, "list_payslips",
+         {"employee_id": "E101", "year": 2026}),
+        ("payslips of employee E101 over 2026", SLIPS, "list_payslips", {"employee_id": "E101"}),
+        ("give Sofia Marino a bonus of 1500", BONUS, "grant_bonus", {"body": {"amount": 1500}}),
+        ("set the bedroom to 19 degrees", WARMTH, "set_temperature", {"celsius": 19}),
+        ("roll dark-mode out to 50 percent", SHARE, "set_rollout", {"percentage": 50}),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)  # fmt: skip
+def test_texts_years_and_amounts_are_read_by_the_words_beside_them(
+    task: str, schema: Mapping[str, Any], name: str, expected: Mapping[str, Any]
+) -> None:
+    assert read_arguments(task, schema, now=NOW, tool=name).arguments == expected
+
+
+PARKED = tool(zone=listed("A", "B"), plate=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("permits in zone A", {"zone": "A"}),
+        ("zone B permits", {"zone": "B"}),
+        ("a permit for the zone a friend lives in", {}),
+        ("permits of class A", {}),
+    ],
+)
+def test_a_value_of_one_letter_is_read_behind_the_name_of_its_argument(
+    task: str, expected: Mapping[str, Any]
+) -> None:
+    found = read_arguments(task, PARKED, now=NOW, tool="list_permits").arguments
+    assert found == expected
+
+
+OWNERS_PETS = tool("owner_id", owner_id=WHOLE)
+FINE = tool("fine_no", fine_no=WHOLE)
+BILLS = tool(customer_id=TEXT, status=listed("open", "paid"))
+
+
+@pytest.mark.parametrize(
+    ("task", "schema", "name", "expected"),
+    [
+        ("the owner of pet 11", OWNERS_PETS, "list_owner_pets", {}),
+        ("the pets of owner 11", OWNERS_PETS, "list_owner_pets", {"owner_id": 11}),
+        ("fines of 120", FINE, "get_fine", {}),
+        ("the amount of fine 120", FINE, "get_fine", {"fine_no": 120}),
+        ("batches of 12", TICKET, "get_batch", {}),
+        ("the pets of 11", OWNERS_PETS, "list_owner_pets", {"owner_id": 11}),
+        ("the status of invoice INV-2026-003", BILLS, "list_invoices", {}),
+        ("the invoices of C-17", BILLS, "list_invoices", {"customer_id": "C-17"}),
+    ],
+)
+def test_an_id_behind_the_word_for_another_thing_is_no_id_of_this_one(
+    task: str, schema: Mapping[str, Any], name: str, expected: Mapping[str, Any]
+) -> None:
+    assert read_arguments(task, schema, now=NOW, tool=name).arguments == expected
+
+
+SINCE = tool(published_after=WHOLE, city=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("task", "expected", "doubtful"),
+    [
+        ("books since 2011", {"published_after": 2011}, ()),
+        ("books from 2011 on", {"published_after": 2011}, ()),
+        ("books from 2011", {"published_after": 2011}, ("published_after",)),
+        ("books in Bern", {"city": "Bern"}, ()),
+        ("books in bern", {"city": "bern"}, ("city",)),
+    ],
+)
+def test_a_year_that_may_be_meant_itself_and_a_place_without_a_capital_have_to_be_shown(
+    task: str, expected: Mapping[str, Any], doubtful: tuple[str, ...]
+) -> None:
+    found = read_arguments(task, SINCE, now=NOW, tool="list_books")
+    assert (found.arguments, found.doubtful) == (expected, doubtful)

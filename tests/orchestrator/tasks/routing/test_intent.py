@@ -151,6 +151,8 @@ def test_please_asks_for_data_and_for_no_change() -> None:
         "price of item 3",
         "shipped orders",
         "orders that are paid",
+        "cancelled appointments on 4 December",
+        "booked visits with Mira Shah",
     ],
 )
 def test_words_for_what_there_is_order_no_write(task: str) -> None:
@@ -167,6 +169,12 @@ def test_what_has_to_be_left_out_is_asked_about(task: str) -> None:
 @pytest.mark.parametrize("task", ["tickets are annoying", "shipped the order", "deleted it"])
 def test_what_tells_of_things_asks_for_none(task: str) -> None:
     assert classify_task(task).kind == "remark"
+
+
+def test_why_something_is_ordered_makes_it_no_statement() -> None:
+    found = classify_task("delete zone 3 because it was a mistake")
+    assert (found.kind, found.access) == ("command", "write")
+    assert classify_task("I left because it was late").kind == "remark"
 
 
 def test_a_question_about_just_one_thing_needs_no_mark() -> None:
