@@ -25,7 +25,7 @@ from registry.models import Approval
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid, Frozen
-from sandbox.offload import run_counted
+from sandbox.offload import run_beside, run_counted
 from sandbox.schemas.coercion import find_claims
 from sandbox.wire.exchange import WireRequest, WriteStep, digest_request
 
@@ -145,7 +145,7 @@ class ApprovalRequester:
         assert captured is not None
         present = await self._read_present(bundle, captured)
         now, id = self.now(), derive_approval_id(invocation)
-        shown = self.sealed.hide(call, captured)
+        shown = await run_beside(partial(self.sealed.hide, call, captured))
         # Who decides is told what the API will probably refuse. What is hidden is not what the
         # document would judge.
         tool = bundle.get_tool(call.tool)

@@ -191,6 +191,28 @@ def test_a_value_that_is_elsewhere_in_the_request_hides_nothing_from_who_approve
     assert json.loads(place.world.bodies[-1])["name"] == "drop everything"
 
 
+PINS = {
+    "one that counts for nothing": ["x[redacted]"],
+    "one over two places": ["left", "right", 'left"}, {"pin_code": "right'],
+    "one over two places, closely written": ["left", "right", 'left"},{"pin_code":"right'],
+}
+
+
+@pytest.mark.parametrize("pins", PINS)
+@pytest.mark.parametrize("word", ["drop everything", "users", "name"])
+def test_no_number_of_secrets_hides_anything_else_from_who_approves(
+    place: Place, word: str, pins: str
+) -> None:
+    logins = [{"pin_code": pin} for pin in PINS[pins]]
+    reply = place.call(
+        "add_user", body={"name": "drop everything", "logins": logins, "password": word}
+    )
+    assert isinstance(reply, Pending)
+    row = place.app.store.approvals.get(reply.approval.id)
+    assert row.wire.url == f"{place.world.url}/users"
+    assert json.loads(row.wire.body)["name"] == "drop everything"
+
+
 @pytest.mark.parametrize("change", ["gone", "another name", "another path"])
 def test_a_sealed_write_that_is_not_the_one_that_was_shown_is_not_made(
     place: Place, change: str
