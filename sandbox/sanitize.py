@@ -10,6 +10,7 @@ changed in slices of some milliseconds.
 
 from __future__ import annotations
 
+import html
 import operator
 import re
 import unicodedata
@@ -57,6 +58,7 @@ _ESCAPED_MARK = re.compile(_ASCII_MARKS.encode())
 _FEW_ESCAPES = 32
 """Escapes of a JSON text that are looked at one by one before a pattern does it."""
 _LONG = 4096
+_LONG_REFERENCE = re.compile(r"&#[0-9]{20,};?")
 _UNSEEN_CLASS = (
     r"[^\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\n\t]"
     r"|[\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180d}\x{180f}\x{2800}\x{3164}\x{ffa0}"
@@ -199,6 +201,18 @@ def _build_unseen_class() -> str:
     left = re2.sub(f"(?:{_UNSEEN_CLASS})+", "", unprintable)
     later = "".join(rf"\x{{{ord(letter):x}}}" for letter in left if not _is_visible(letter))
     return f"{_UNSEEN_CLASS}|[{later}]" if later else _UNSEEN_CLASS
+
+
+def unescape_html(text: str) -> str:
+    """The text with its character references (`&amp;`, `&#65;`) undone."""
+    return html.unescape(replace_long_references(text))
+
+
+def replace_long_references(text: str) -> str:
+    """The text with U+FFFD in the place of numbers that no character has, as browsers show them.
+    Python raises ValueError for one of some thousand digits.
+    """
+    return _LONG_REFERENCE.sub("\ufffd", text)
 
 
 def _clean_part(part: str, before: str) -> str:
