@@ -104,6 +104,16 @@ def keep(front: Front, session: str, tool: str = "north.give", **arguments: Any)
     return handle
 
 
+def test_a_reference_stands_for_no_call_s_arguments_as_a_whole(front: Front) -> None:
+    handle = keep(front, "whole")
+    for path in ("$", "$.items", "$.items[0]", "$.items[0].id"):
+        refused = front.read("north.echo", "whole", **{"$ref": handle, "path": path})
+        assert refused["isError"]
+        assert "stands for the value of an argument" in text_of(refused)
+    value = {"$ref": handle, "path": "$.items[0].id"}
+    assert front.read("north.echo", "whole", value=value)["structuredContent"] == {"got": 0}
+
+
 def test_a_large_answer_of_a_session_is_given_by_shape_sample_and_handle(front: Front) -> None:
     kept = front.read("north.give", "shape", many=500)
     told = kept["structuredContent"]
