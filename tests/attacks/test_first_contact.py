@@ -67,6 +67,13 @@ def test_what_a_page_names_at_its_own_host_is_read(lure: str) -> None:
         assert isinstance(discover(here), FoundDocument)
 
 
+@pytest.mark.parametrize("target", ["http://[", "//[::1"])
+def test_a_redirect_to_what_is_no_url_leads_nowhere_and_ends_no_search(target: str) -> None:
+    with site({"/openapi.json": Page(SPEC)}) as here:
+        here.pages["/"] = Page(b"", 302, (("Location", target),))
+        assert isinstance(discover(here), FoundDocument)
+
+
 def test_a_query_is_posted_to_the_named_endpoint_and_never_where_it_redirects() -> None:
     with site() as here:
         moved = Page(b"", 307, (("Location", "/orders"),))
