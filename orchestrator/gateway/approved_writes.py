@@ -27,6 +27,7 @@ from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid, Frozen
 from sandbox.offload import run_beside, run_counted
 from sandbox.schemas.coercion import find_claims
+from sandbox.schemas.validator import get_checker
 from sandbox.wire.exchange import WireRequest, WriteStep, digest_request
 
 CLOSE_SECONDS = 5.0
@@ -150,7 +151,8 @@ class ApprovalRequester:
         # document would judge.
         tool = bundle.get_tool(call.tool)
         find = partial(find_claims, bundle, tool, call.arguments)
-        claims = "" if shown.hides else await run_counted(call.arguments, find)
+        weight = get_checker(tool.input_schema).weight
+        claims = "" if shown.hides else await run_counted(call.arguments, find, weight)
         approval = Approval(
             id=id,
             entry=call.server,

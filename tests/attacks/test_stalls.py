@@ -106,6 +106,45 @@ def test_an_honest_call_does_not_wait_for_a_small_answer_that_breaks_its_schema_
     assert outcome.failure.kind == "schema"
 
 
+WIDE = {
+    "alternatives": {"anyOf": [{"type": "string", "minLength": n} for n in range(150)]},
+    "choices": {"enum": [[n] for n in range(3_000)]},
+    "few alternatives": {"anyOf": [{"type": "string", "minLength": n} for n in range(50)]},
+}
+
+
+@pytest.mark.parametrize("wide", WIDE)
+def test_an_honest_call_does_not_wait_for_a_small_answer_that_has_a_wide_schema(wide: str) -> None:
+    result = structured("[" + "1," * 450 + "1]")
+    assert len(result) < 1000
+    gives = {"type": "object", "properties": {"a": {"type": "array", "items": WIDE[wide]}}}
+    ended, outcome = asyncio.run(race(lambda id, _: [result_line(id, result)], None, gives))
+    assert ended == HONEST
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "schema"
+
+
+@pytest.mark.parametrize("wide", WIDE)
+def test_an_honest_call_does_not_wait_for_few_arguments_that_have_a_wide_schema(wide: str) -> None:
+    takes = {"type": "object", "properties": {"a": {"type": "array", "items": WIDE[wide]}}}
+
+    async def run() -> tuple[int, Outcome]:
+        async with answering(honest, takes=takes) as slow, answering(honest) as quick:
+            running = asyncio.create_task(slow.call("say", {"a": [1] * 450}))
+            await asyncio.sleep(0)
+            ended = 0
+            while ended < HONEST and not running.done():
+                assert (await quick.call("say", {})).ok
+                await asyncio.sleep(0)
+                ended += not running.done()
+            return ended, await running
+
+    ended, outcome = asyncio.run(run())
+    assert ended == HONEST
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "arguments"
+
+
 def test_nothing_waits_until_the_body_of_a_request_is_read() -> None:
     form = (("content-type", "application/x-www-form-urlencoded"),)
     request = WireRequest("POST", "https://api.test/a", form, b"%41&" * (INLINE_BYTES // 4))
