@@ -74,6 +74,8 @@ NOTICES = frozenset(
 CHANGED = frozenset(
     f"notifications/{name}/list_changed" for name in ("prompts", "resources", "tools")
 )
+_NAMING = ("level", "logger")
+"""What a log message says of itself, beside its data."""
 _CLIENT = {"name": "toolwright", "version": "1"}
 _META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -377,9 +379,12 @@ class McpSession(PipeSession):
         if ear is None or any(tape.logged is None for tape in tapes):
             self.dropped += 1
             return
-        # To clean data takes long: what is only counted has none.
-        if ear.is_full and isinstance(params, dict):
-            params = {**params, "data": ""}
+        # To clean data takes long: what is only counted has none, and nothing else is looked at.
+        if isinstance(params, dict):
+            said = {key: params[key] for key in _NAMING if isinstance(params.get(key), str)}
+            if "data" in params:
+                said["data"] = params["data"] if ear.passes(said.get("level")) else ""
+            params = said
         message = read_log_message(self._clean_value(params))
         if message is None:
             self.dropped += 1

@@ -16,7 +16,7 @@ from sandbox import exactjson
 from sandbox.broker.broker import Broker
 from sandbox.errors import UpstreamUnreachable
 from sandbox.offload import INLINE_BYTES
-from sandbox.session.interface import Outcome
+from sandbox.session.interface import Limits, Outcome
 from sandbox.session.pipe import MAX_NOTICE
 from sandbox.session.recording import CallLog
 from sandbox.wire.exchange import Headers, WireRequest
@@ -249,6 +249,35 @@ def test_a_notice_without_end_is_dropped_and_a_short_one_heard() -> None:
     asyncio.run(run())
     assert [message.data for message in heard] == [["short", 1]]
     assert [progress.message for progress in told] == ["a"]
+
+
+LONG_TO_CLEAN = ["a"] * (MAX_NOTICE // 5 - 100)
+UNHEARD = {
+    "below the level": {"level": "debug", "data": LONG_TO_CLEAN},
+    "in another member": {"level": "info", "data": 1, "more": LONG_TO_CLEAN},
+    "as the logger's name": {"level": "info", "data": 1, "logger": LONG_TO_CLEAN},
+    "of no level": {"level": LONG_TO_CLEAN, "data": 1},
+}
+
+
+@pytest.mark.parametrize("what", UNHEARD)
+def test_what_nobody_hears_of_log_messages_is_not_cleaned(what: str) -> None:
+    """To clean one takes a fifth of a second, in which nothing else is done."""
+    heard: list[LogMessage] = []
+    line = notice("notifications/message", **UNHEARD[what])
+    assert len(line) < MAX_NOTICE
+
+    async def run() -> None:
+        def say(identity: str, _: dict[str, Any]) -> list[bytes]:
+            return [*[line] * 500, result_line(identity, text_result("fine"))]
+
+        limits = Limits(answer_bytes=1000 * MAX_NOTICE, strays=1000)
+        async with answering(say, Redaction([SECRET]), limits) as session:
+            tape = CallLog(logged=LogListener(heard.append))
+            assert (await session.call("say", {}, tape=tape)).text == "fine"
+
+    asyncio.run(run())
+    assert {str(message.data) for message in heard} <= {"1"}
 
 
 @pytest.mark.parametrize("levels", [1, 64, 128, 129, 1000])
