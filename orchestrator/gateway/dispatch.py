@@ -45,6 +45,9 @@ from sandbox.wire.exchange import Capture, Release, digest_request
 from sandbox.wire.framing import measure_depth
 from sandbox.wire.notifications import ignore_progress
 
+MAX_DEPTH = 240
+"""Levels of a call's arguments. JSON is written by orjson down to 254."""
+
 
 @dataclass
 class Dispatch:
@@ -108,6 +111,10 @@ class Dispatch:
     ) -> Reply:
         """The same under an id that is given, in the task of whoever awaits it."""
         member = member or self.roster.find_server(call.server, call.tool)
+        if measure_depth(dict(call.arguments), MAX_DEPTH) > MAX_DEPTH:
+            return self._refuse_deep(
+                call, MAX_DEPTH, "not every part of a call's way can read them"
+            )
         call = await self.admission.read_arguments(call, member)
         if call.note:
             reply = await self.answer_call(identity, replace(call, note=""), member)
@@ -147,6 +154,11 @@ class Dispatch:
         name = entry.name
         why = await asyncio.to_thread(explain_quarantine, self.store.servers, name)
         return f"{ruling.reason}; it was {why}" if why else ruling.reason
+
+    def _refuse_deep(self, call: Call, limit: int, why: str) -> RefusedCall:
+        reason = f"its arguments are nested deeper than {limit}: {why}"
+        self.ledger.note_refusal("refused", call, reason)
+        return RefusedCall(call, reason)
 
     async def carry_out_approval(self, approval: Approval) -> Reply:
         """Run an approved call that this process has claimed, exactly as it was approved."""
@@ -288,12 +300,9 @@ class Dispatch:
     ) -> Reply:
         """Run the call until its first write, which is captured unsent and shown to a person."""
         if measure_depth(dict(call.arguments), MAX_NESTING) > MAX_NESTING:
-            reason = (
-                f"its arguments are nested deeper than {MAX_NESTING}: nobody could be shown them"
-            )
-            self.ledger.note_refusal("refused", call, reason)
+            refused = self._refuse_deep(call, MAX_NESTING, "nobody could be shown them")
             self.ledger.account_call(invocation, "refused")
-            return RefusedCall(call, reason)
+            return refused
         bundle = member.bundle
         tape = self.build_call_log(
             replace(call, heard=ignore_progress, logged=None), bundle, invocation.id
