@@ -27,6 +27,7 @@ from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES
 from sandbox.wire.exchange import Caps, Exchange, Upstream, WireRequest, WireResponse
 from sandbox.wire.policy import SAFE_METHODS, RequestRule, parse_origin
+from sandbox.wire.redaction import may_unpack
 
 Refusal = Literal[
     "refused",
@@ -121,7 +122,7 @@ class Sender:
         response = exchange.response
         if response is not None:
             redact = hide.redact_response
-            large = len(response.body) > INLINE_BYTES
+            large = len(response.body) > INLINE_BYTES or may_unpack(response.body)
             response = await asyncio.to_thread(redact, response) if large else redact(response)
         if response and response is exchange.response:
             return exchange

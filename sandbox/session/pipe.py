@@ -50,6 +50,7 @@ from sandbox.session.recording import CallLog
 from sandbox.wire.content import (
     extract_page_text,
     find_content_problem,
+    holds_media,
     join_texts,
     redact_tool_answer,
 )
@@ -545,12 +546,15 @@ class PipeSession:
         return replace(failure, told_by="code", code=failure.code if declared else "")
 
     def _look_ahead(self, tool: str, answer: Message) -> tuple[bool, Any]:
-        """Whether an answer is large, or has many values that may not be as its tool's schema says;
-        and its structured content where that was found to be so, or None.
+        """Whether an answer is large, may have to be unpacked, or has many values that may not be
+        as its tool's schema says; and its structured content where that was found to be so, or
+        None.
         """
-        if answer.size > INLINE_BYTES:
-            return True, None
         result = answer.get("result")
+        if answer.size > INLINE_BYTES or answer.may_unpack:
+            return True, None
+        if isinstance(result, dict) and holds_media(result.get("content")):
+            return True, None
         value = result.get("structuredContent") if isinstance(result, dict) else None
         checker = self._get_checkers(tool)[1]
         if not has_many_values(value, checker.weight):

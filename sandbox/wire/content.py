@@ -111,6 +111,12 @@ def get_media_data(block: Mapping[str, Any]) -> str | None:
     return data if isinstance(data, str) else None
 
 
+def holds_media(content: Any) -> bool:
+    """Whether a result's content has base64, which is searched for secrets in its bytes."""
+    blocks = content if isinstance(content, list) else ()
+    return any(isinstance(block, Mapping) and get_media_data(block) for block in blocks)
+
+
 def redact_tool_answer(answer: Mapping[str, Any], hide: Redaction) -> Mapping[str, Any]:
     """A server's answer to `tools/call` without the secrets; the same object if it holds none.
 

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 from sandbox import exactjson
 from sandbox.errors import SessionBroken
+from sandbox.wire.redaction import may_unpack
 
 MAX_CONTAINERS, MAX_VALUES = 1_000_000, 4_000_000
 """Of one line. An API's answer of 8 MiB may come twice: as values, and as text in a block."""
@@ -86,9 +87,12 @@ class LineGuard:
 
 
 class Message(dict[str, Any]):
-    """A JSON-RPC message; `size` is the number of bytes that it came in."""
+    """A JSON-RPC message; `size` is the number of bytes that it came in, `may_unpack` says that it
+    may hold gzip.
+    """
 
     size = 0
+    may_unpack = False
 
 
 def parse_message(line: bytes, nesting: int) -> Message | None:
@@ -106,7 +110,7 @@ def parse_message(line: bytes, nesting: int) -> Message | None:
     if is_deep(line, message, nesting):
         return None
     received = Message(message)
-    received.size = len(line)
+    received.size, received.may_unpack = len(line), may_unpack(line)
     return received
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import gzip
 import itertools
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -104,6 +106,38 @@ def test_an_honest_call_does_not_wait_for_a_small_answer_that_breaks_its_schema_
     assert ended == HONEST
     assert outcome.failure is not None
     assert outcome.failure.kind == "schema"
+
+
+BOMB = base64.b64encode(gzip.compress(b"\0" * 50_000_000)).decode()
+PACKED = {
+    "as text": escaped(BOMB),
+    "as text with an escaped letter": escaped(BOMB.replace("H", "\\u0048", 1)),
+    "as structured content": structured(json.dumps(BOMB)),
+    "as an image": json.dumps(
+        {"content": [{"type": "image", "mimeType": "image/png", "data": BOMB}]}
+    ).encode(),
+    "as text in bytes": json.dumps(
+        {
+            "content": [
+                {
+                    "type": "resource",
+                    "resource": {
+                        "uri": "a:b",
+                        "blob": base64.b64encode(f"a {BOMB}".encode()).decode(),
+                    },
+                }
+            ]
+        }
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("packed", PACKED)
+def test_an_honest_call_does_not_wait_for_a_small_answer_that_unpacks_to_much(packed: str) -> None:
+    result = PACKED[packed]
+    assert len(result) < INLINE_BYTES
+    ended, _ = asyncio.run(race(lambda id, _: [result_line(id, result)], Redaction([SECRET])))
+    assert ended == HONEST
 
 
 WIDE = {
