@@ -43,7 +43,7 @@ class GuardedFetch:
             if parse_origin(target) != origin:
                 break
             url = target
-        clean = hide.redact_response(answer)
+        clean = await asyncio.to_thread(hide.redact_response, answer)
         return FetchResponse(clean.status, clean.headers, clean.body, url)
 
 

@@ -122,7 +122,7 @@ class Sender:
         response = exchange.response
         if response is not None:
             redact = hide.redact_response
-            large = len(response.body) > INLINE_BYTES or may_unpack(response.body)
+            large = _takes_long(response)
             response = await asyncio.to_thread(redact, response) if large else redact(response)
         if response and response is exchange.response:
             return exchange
@@ -196,6 +196,12 @@ class Sender:
         if self.throttle and origin and response.status in LIMITED and wait is not None:
             self.throttle.pause_origin(origin, self.clock, wait)
         return response
+
+
+def _takes_long(response: WireResponse) -> bool:
+    """Whether to search a response for secrets takes long."""
+    texts = (response.body, *(value.encode("utf-8", "replace") for _, value in response.headers))
+    return len(response.body) > INLINE_BYTES or any(map(may_unpack, texts))
 
 
 class _Delivery:
