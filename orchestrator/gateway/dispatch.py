@@ -22,7 +22,7 @@ from orchestrator.gateway.nested import InnerCalls, NestedCalls
 from orchestrator.gateway.record import CallRecorder, build_cancelled_outcome, find_write_state
 from orchestrator.gateway.secret_arguments import (
     find_secret_arguments,
-    hide_outcome,
+    hide_outcome_beside,
     mark_secrets,
     render_unstored,
 )
@@ -225,10 +225,10 @@ class Dispatch:
         tape = self.build_call_log(call, bundle, invocation.id)
         try:
             outcome = await self.execution.run_read(call, bundle, tape)
+            safe = await hide_outcome_beside(call, outcome, tape)
         except asyncio.CancelledError:
             self.recorder.record_later(invocation, build_cancelled_outcome(call.tool, tape), tape)
             raise
-        safe = hide_outcome(outcome, tape) if call.secrets else outcome
         outcome = safe if call.has_vault_secret else outcome
         ended = self.recorder.record_later(invocation, safe, tape)
         if ended.failure is None:
@@ -288,7 +288,7 @@ class Dispatch:
         tape = self.build_call_log(call, earlier, invocation.id)
         with self.recorder.account_unrecorded(invocation):
             outcome = await self.execution.run_read(call, earlier, tape)
-            safe = hide_outcome(outcome, tape) if call.secrets else outcome
+            safe = await hide_outcome_beside(call, outcome, tape)
             outcome = safe if call.has_vault_secret else outcome
             self.recorder.record_later(invocation, safe, tape)
         if not outcome.ok:
@@ -312,7 +312,7 @@ class Dispatch:
             held = await self.captures.request_approval(call, bundle, broker, reason, invocation.id)
             self.recorder.account_held(invocation)
             return held
-        safe = hide_outcome(outcome, tape) if call.secrets else outcome
+        safe = await hide_outcome_beside(call, outcome, tape)
         ended = self.recorder.record_later(invocation, safe, tape)
         return await self._tell_end(call, ended, outcome, member)
 
@@ -349,7 +349,7 @@ class Dispatch:
             await self.recorder.store_intent(invocation)
             tape = self.build_call_log(call, bundle, invocation.id)
             outcome, broker = await self.execution.run_single_use(call, bundle, release, tape)
-            safe = hide_outcome(outcome, tape) if call.secrets else outcome
+            safe = await hide_outcome_beside(call, outcome, tape)
             ended = await self.recorder.record_now(invocation, safe, tape)
         return ended, outcome, broker
 
