@@ -553,7 +553,8 @@ class PipeSession:
         result = answer.get("result")
         if answer.size > INLINE_BYTES or answer.may_unpack:
             return True, None
-        if isinstance(result, dict) and holds_media(result.get("content")):
+        content = result.get("content") if isinstance(result, dict) else None
+        if holds_media(content) or has_many_values(content):
             return True, None
         value = result.get("structuredContent") if isinstance(result, dict) else None
         checker = self._get_checkers(tool)[1]

@@ -108,6 +108,15 @@ def test_an_honest_call_does_not_wait_for_a_small_answer_that_breaks_its_schema_
     assert outcome.failure.kind == "schema"
 
 
+def test_an_honest_call_does_not_wait_for_a_small_answer_of_thousands_of_blocks() -> None:
+    blocks = [{"type": "text", "text": word} for word in ["a"] * 6_000 + [SECRET]]
+    result = json.dumps({"content": blocks}).encode()
+    assert len(result) < INLINE_BYTES
+    ended, outcome = asyncio.run(race(lambda id, _: [result_line(id, result)], Redaction([SECRET])))
+    assert ended == HONEST
+    assert SECRET not in json.dumps(outcome.result)
+
+
 BOMB = base64.b64encode(gzip.compress(b"\0" * 50_000_000)).decode()
 PACKED = {
     "as text": escaped(BOMB),
