@@ -42,7 +42,7 @@ from sandbox.killswitch import KillSwitch
 from sandbox.session.interface import Outcome
 from sandbox.session.recording import CallLog
 from sandbox.wire.exchange import Capture, Release, digest_request
-from sandbox.wire.framing import measure_depth
+from sandbox.wire.framing import CONTAINERS, measure_depth
 from sandbox.wire.notifications import ignore_progress
 
 MAX_DEPTH = 240
@@ -111,7 +111,8 @@ class Dispatch:
     ) -> Reply:
         """The same under an id that is given, in the task of whoever awaits it."""
         member = member or self.roster.find_server(call.server, call.tool)
-        if measure_depth(dict(call.arguments), MAX_DEPTH) > MAX_DEPTH:
+        holds = not CONTAINERS.isdisjoint(map(type, call.arguments.values()))
+        if holds and measure_depth(dict(call.arguments), MAX_DEPTH) > MAX_DEPTH:
             return self._refuse_deep(
                 call, MAX_DEPTH, "not every part of a call's way can read them"
             )
@@ -225,7 +226,7 @@ class Dispatch:
         tape = self.build_call_log(call, bundle, invocation.id)
         try:
             outcome = await self.execution.run_read(call, bundle, tape)
-            safe = await hide_outcome_beside(call, outcome, tape)
+            safe = await hide_outcome_beside(call, outcome, tape) if tape.hide else outcome
         except asyncio.CancelledError:
             self.recorder.record_later(invocation, build_cancelled_outcome(call.tool, tape), tape)
             raise
@@ -288,7 +289,7 @@ class Dispatch:
         tape = self.build_call_log(call, earlier, invocation.id)
         with self.recorder.account_unrecorded(invocation):
             outcome = await self.execution.run_read(call, earlier, tape)
-            safe = await hide_outcome_beside(call, outcome, tape)
+            safe = await hide_outcome_beside(call, outcome, tape) if tape.hide else outcome
             outcome = safe if call.has_vault_secret else outcome
             self.recorder.record_later(invocation, safe, tape)
         if not outcome.ok:
@@ -312,7 +313,7 @@ class Dispatch:
             held = await self.captures.request_approval(call, bundle, broker, reason, invocation.id)
             self.recorder.account_held(invocation)
             return held
-        safe = await hide_outcome_beside(call, outcome, tape)
+        safe = await hide_outcome_beside(call, outcome, tape) if tape.hide else outcome
         ended = self.recorder.record_later(invocation, safe, tape)
         return await self._tell_end(call, ended, outcome, member)
 
@@ -349,7 +350,7 @@ class Dispatch:
             await self.recorder.store_intent(invocation)
             tape = self.build_call_log(call, bundle, invocation.id)
             outcome, broker = await self.execution.run_single_use(call, bundle, release, tape)
-            safe = await hide_outcome_beside(call, outcome, tape)
+            safe = await hide_outcome_beside(call, outcome, tape) if tape.hide else outcome
             ended = await self.recorder.record_now(invocation, safe, tape)
         return ended, outcome, broker
 

@@ -26,8 +26,9 @@ class FairPace:
 
     def __init__(self) -> None:
         self.room = FIRST_READ
-        self._given: float | None = None
-        """When what was read last was given (`time.thread_time`)."""
+        self.given: float | None = None
+        """When what was read last was given (`time.thread_time`); None where what is done from then
+        on has nothing to do with it."""
         self._spent = 0.0
         """Seconds of work since others had their turn."""
 
@@ -35,9 +36,9 @@ class FairPace:
         """Let others have their turn where what was given was much work. To be called before more
         is given.
         """
-        if self._given is None:
+        if self.given is None:
             return
-        spent = time.thread_time() - self._given
+        spent = time.thread_time() - self.given
         if spent > INLINE_SECONDS:
             self.room = max(LEAST_READ, self.room // 4)
         elif spent < INLINE_SECONDS / 8:
@@ -46,13 +47,6 @@ class FairPace:
         if self._spent > INLINE_SECONDS:
             self._spent = 0.0
             await asyncio.sleep(0)
-
-    def note_given(self) -> None:
-        self._given = time.thread_time()
-
-    def forget(self) -> None:
-        """What is done from here on has nothing to do with what was given."""
-        self._given = None
 
 
 class FairStream(httpcore.AsyncNetworkStream):
@@ -69,13 +63,14 @@ class FairStream(httpcore.AsyncNetworkStream):
         self._pace = FairPace()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        await self._pace.take_turns()
+        if self._pace.given is not None:
+            await self._pace.take_turns()
         content = await self._inner.read(min(max_bytes, self._pace.room), timeout)
-        self._pace.note_given()
+        self._pace.given = time.thread_time()
         return content
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._pace.forget()
+        self._pace.given = None
         await self._inner.write(buffer, timeout)
 
     async def aclose(self) -> None:

@@ -56,7 +56,7 @@ from sandbox.wire.content import (
 )
 from sandbox.wire.exchange import Exchange, WireResponse, measure_request, measure_response
 from sandbox.wire.framing import Message, is_id
-from sandbox.wire.redaction import Redaction
+from sandbox.wire.redaction import SHORT, Redaction
 
 PROTOCOL = "2025-11-25"
 ERROR_META = "toolwright/error"
@@ -554,7 +554,7 @@ class PipeSession:
         if answer.size > INLINE_BYTES or answer.may_unpack:
             return True, None
         content = result.get("content") if isinstance(result, dict) else None
-        if holds_media(content) or has_many_values(content):
+        if answer.size > SHORT and (holds_media(content) or has_many_values(content)):
             return True, None
         value = result.get("structuredContent") if isinstance(result, dict) else None
         checker = self._get_checkers(tool)[1]

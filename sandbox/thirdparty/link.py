@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
@@ -53,7 +54,7 @@ class LinkStream:
             part = part[:room]
         self._held -= len(part)
         self._send_frame(CREDIT, struct.pack("!I", len(part)))
-        self._pace.note_given()
+        self._pace.given = time.thread_time()
         return part
 
     def unread(self, data: bytes) -> None:

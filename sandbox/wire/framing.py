@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from sandbox import exactjson
 from sandbox.errors import SessionBroken
-from sandbox.wire.redaction import may_unpack
+from sandbox.wire.redaction import SHORT, may_unpack
 
 MAX_CONTAINERS, MAX_VALUES = 1_000_000, 4_000_000
 """Of one line. An API's answer of 8 MiB may come twice: as values, and as text in a block."""
@@ -110,7 +110,8 @@ def parse_message(line: bytes, nesting: int) -> Message | None:
     if is_deep(line, message, nesting):
         return None
     received = Message(message)
-    received.size, received.may_unpack = len(line), may_unpack(line)
+    received.size = len(line)
+    received.may_unpack = len(line) > SHORT and may_unpack(line)
     return received
 
 
@@ -176,17 +177,17 @@ def _has_brackets(written: bytes, limit: int) -> bool:
 
 def measure_depth(value: Any, limit: int) -> int:
     """Levels of arrays and objects in a JSON value; counting stops past `limit`."""
-    level, layer = 0, [value] if type(value) in _CONTAINERS else []
+    level, layer = 0, [value] if type(value) in CONTAINERS else []
     while layer and level <= limit:
         # By the very type: parsed JSON has no other, and that is a third of the time.
         layer = [
             item
             for holder in layer
             for item in (holder.values() if type(holder) is dict else holder)
-            if type(item) in _CONTAINERS
+            if type(item) in CONTAINERS
         ]
         level += 1
     return level
 
 
-_CONTAINERS = frozenset({dict, list})
+CONTAINERS = frozenset({dict, list})
