@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import itertools
 import re
 import unicodedata
@@ -10,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from sandbox.injection import SIGNS, SignSearch
+from sandbox.sanitize import unescape_html
 
 # Each alternative stops at the next of its opening signs, so that no text takes quadratic time.
 _TAG = re.compile(r"<(?:/?[A-Za-z][^<>]{0,200}>|!--.*?(?:-->|\Z))", re.DOTALL)
@@ -109,7 +109,7 @@ def sanitize_prose(text: Any, limit: int) -> str:
     if "](" in line:
         line = _LINK.sub(r"\1", line)
     if "&" in line:
-        line = html.unescape(line)
+        line = unescape_html(line)
     return redact_instructions(sanitize_line(line, limit))
 
 

@@ -19,7 +19,12 @@ INLINE_SECONDS = 0.002
 """Of the event loop's time, what the data of one server takes before others have their turn."""
 
 INLINE_VALUES = 500
-"""Holding as many values against a schema takes some ten milliseconds, where they break it."""
+"""Looking at as many values takes next to nothing."""
+
+INLINE_PAIRS = 1000
+"""Holding each of some values against each part of a schema takes twenty microseconds a pair, where
+they break it: a value may have to be held against all of them.
+"""
 
 _LETTERS = INLINE_BYTES // INLINE_VALUES
 """Characters of a text that count as a value."""
@@ -29,13 +34,13 @@ _SCALARS = (int, float, type(None))
 T = TypeVar("T")
 
 
-def has_many_values(value: Any) -> bool:
+def has_many_values(value: Any, weight: int = 1) -> bool:
     """Whether a JSON value has so many parts, or such long texts, that work on it takes long; looks
-    at no more of it.
+    at no more of it. `weight` is the number of parts of a schema that it is to be held against.
 
     Level by level: a result's text is found before the many values that it says as well.
     """
-    found, room = [value], INLINE_VALUES
+    found, room = [value], min(INLINE_VALUES, INLINE_PAIRS // weight)
     for item in found:
         if isinstance(item, str):
             room -= len(item) // _LETTERS
@@ -57,9 +62,9 @@ async def run_sized(size: int, work: Callable[[], T]) -> T:
     return work() if size <= INLINE_BYTES else await asyncio.to_thread(work)
 
 
-async def run_counted(value: Any, work: Callable[[], T]) -> T:
+async def run_counted(value: Any, work: Callable[[], T], weight: int = 1) -> T:
     """The result of checking a JSON value, such as a call's arguments."""
-    return await asyncio.to_thread(work) if has_many_values(value) else work()
+    return await asyncio.to_thread(work) if has_many_values(value, weight) else work()
 
 
 async def run_beside(work: Callable[[], T]) -> T:
@@ -78,9 +83,9 @@ class Workbench:
         """The result of work on `size` bytes."""
         return work() if size <= INLINE_BYTES else await self.run(work)
 
-    async def run_counted(self, value: Any, work: Callable[[], T]) -> T:
+    async def run_counted(self, value: Any, work: Callable[[], T], weight: int = 1) -> T:
         """The result of checking a JSON value."""
-        return await self.run(work) if has_many_values(value) else work()
+        return await self.run(work) if has_many_values(value, weight) else work()
 
     async def run(self, work: Callable[[], T]) -> T:
         """The result of work that takes long."""

@@ -10,15 +10,18 @@ changed in slices of some milliseconds.
 
 from __future__ import annotations
 
+import html
 import operator
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
-from itertools import groupby
+from itertools import chain, filterfalse, groupby
 from typing import Any
 
-from sandbox.linear_patterns import compile_linear
+import re2  # type: ignore[import-untyped]
+
+from sandbox.linear_patterns import Searcher, compile_linear
 
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
@@ -55,12 +58,15 @@ _ESCAPED_MARK = re.compile(_ASCII_MARKS.encode())
 _FEW_ESCAPES = 32
 """Escapes of a JSON text that are looked at one by one before a pattern does it."""
 _LONG = 4096
+_LONG_REFERENCE = re.compile(r"&#[0-9]{20,};?")
 _UNSEEN_CLASS = (
     r"[^\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\n\t]"
     r"|[\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180d}\x{180f}\x{2800}\x{3164}\x{ffa0}"
     r"\x{fe00}-\x{fe0f}\x{e0100}-\x{e01ef}]"
 )
-"""What `_is_visible` denies, for RE2, whose tables may know more assigned characters."""
+"""What `_is_visible` denies, for RE2, but for what RE2 alone knows as assigned."""
+_ASSIGNABLE = (range(0x80, 0xD800), range(0xE000, 0x40000), range(0xE0000, 0xE1000))
+"""Code points that may be characters with a meaning."""
 
 
 def clean_text(text: str) -> str:
@@ -101,7 +107,7 @@ def is_plain(text: str) -> bool:
     if len(text) < _LONG:
         return all(letter in _VISIBLE_CONTROLS or _is_visible(letter) for letter in set(text))
     try:
-        return compile_linear(_UNSEEN_CLASS).search(text.encode()) is None
+        return compile_linear(_build_unseen_class()).search(text.encode()) is None
     except UnicodeEncodeError:
         return False
 
@@ -121,7 +127,7 @@ def is_plain_json(written: bytes) -> bool:
     """Whether no string of a JSON text holds what cleaning would change. Of some that do not, it
     says that they may.
     """
-    return compile_linear(_HIDING).search(written) is None
+    return _compile_hiding(written.isascii()).search(written) is None
 
 
 def is_clean_json(written: bytes) -> bool:
@@ -152,7 +158,7 @@ def find_readings(content: bytes) -> tuple[bytes, ...]:
 
     Stricter than cleaning: nothing that may be between the letters of a word is kept.
     """
-    if compile_linear(_HIDING).search(content) is None:
+    if _compile_hiding(content.isascii()).search(content) is None:
         return ()
     try:
         text = content.decode("utf-8", "surrogatepass")
@@ -177,6 +183,36 @@ def drop_unseen(text: str) -> str:
         return text
     bare = "".join(map(_drop_invisible, _cut_parts(text)))
     return _MARKS.sub("", bare)
+
+
+@cache
+def _compile_hiding(is_ascii: bool) -> Searcher:
+    """A pattern of characters that are not seen, as themselves or escaped."""
+    unseen = _UNSEEN_CLASS if is_ascii else _build_unseen_class()
+    return compile_linear(f"{unseen}|(?i:{_ESCAPED_PATTERN})")
+
+
+@cache
+def _build_unseen_class() -> str:
+    """All that `_is_visible` denies, for RE2. Its tables may be of a later Unicode than Python's: a
+    character that cleaning takes away and a search does not know would hide a secret around it.
+    """
+    unprintable = "".join(filterfalse(str.isprintable, map(chr, chain(*_ASSIGNABLE))))
+    left = re2.sub(f"(?:{_UNSEEN_CLASS})+", "", unprintable)
+    later = "".join(rf"\x{{{ord(letter):x}}}" for letter in left if not _is_visible(letter))
+    return f"{_UNSEEN_CLASS}|[{later}]" if later else _UNSEEN_CLASS
+
+
+def unescape_html(text: str) -> str:
+    """The text with its character references (`&amp;`, `&#65;`) undone."""
+    return html.unescape(replace_long_references(text))
+
+
+def replace_long_references(text: str) -> str:
+    """The text with U+FFFD in the place of numbers that no character has, as browsers show them.
+    Python raises ValueError for one of some thousand digits.
+    """
+    return _LONG_REFERENCE.sub("\ufffd", text)
 
 
 def _clean_part(part: str, before: str) -> str:
@@ -289,5 +325,4 @@ _ESCAPED_PATTERN = (
 """Invisible characters as JSON, C, HTML and URLs spell them."""
 _ESCAPED = re.compile(_ESCAPED_PATTERN, re.IGNORECASE | re.ASCII)
 _ESCAPED_ESCAPE = re.compile(r"\\+(?:u001b|x1b|033|e)|&#0*27;|&#x0*1b;|%1b", re.IGNORECASE)
-_HIDING = f"{_UNSEEN_CLASS}|(?i:{_ESCAPED_PATTERN})"
 _MAX_ESCAPE = 32

@@ -54,7 +54,7 @@ from forge.readers.recorded import curl
 from forge.sources import ApiSource, Fetcher, FetchResponse
 from sandbox.errors import ResponseTooLarge, UpstreamUnreachable
 from sandbox.wire.exchange import find_header
-from sandbox.wire.policy import Origin, parse_origin
+from sandbox.wire.policy import Origin, join_url, parse_origin
 
 MAX_REQUESTS = 64
 MAX_AT_ONCE = 4
@@ -482,7 +482,7 @@ def is_same_site(one: str, other: str) -> bool:
 
 
 def _resolve_redirect(answer: FetchResponse) -> tuple[str, ...]:
-    target = urljoin(answer.final_url, find_header(answer.headers, "location") or "")
+    target = join_url(answer.final_url, find_header(answer.headers, "location") or "")
     return (target,) if parse_origin(target) and target != answer.final_url else ()
 
 

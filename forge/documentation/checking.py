@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from forge.documentation.claims import AnswerClaim, ApiClaims, FieldClaim, OperationClaim
 from forge.documentation.evidence import Evidence, normalize_placeholders, normalize_text
@@ -20,7 +20,7 @@ from forge.readers.recorded.request import PLACEHOLDER, RecordedCredential
 from forge.sources import is_loopback
 from sandbox.broker.addresses import is_public
 from sandbox.bundle.ratelimit import MAX_PER, MAX_REQUESTS, SLOWEST
-from sandbox.wire.policy import parse_origin
+from sandbox.wire.policy import join_url, parse_origin
 
 MAX_CHECKED = 500
 """Operations of all answers together."""
@@ -115,7 +115,7 @@ class _ClaimChecker:
             claims.base_quote
         ) and not self.evidence.has_word_beside(claims.base_quote, url):
             return f"{url!r} does not stand in the text"
-        return self._find_origin_problem(urljoin(self.location, url))
+        return self._find_origin_problem(join_url(self.location, url))
 
     def _find_origin_problem(self, url: str) -> str:
         """Return why requests may not go to a URL: a page must not lead into private networks."""
@@ -166,7 +166,7 @@ class _ClaimChecker:
         url = claims.token_url
         if claims.auth_kind != "oauth2" or not url or not self.evidence.has_word(url):
             return ""
-        whole = urljoin(self.base_url or self.location, url)
+        whole = join_url(self.base_url or self.location, url)
         return "" if self._find_origin_problem(whole) else whole
 
     def check_limit(self, answered: LocatedClaims) -> None:

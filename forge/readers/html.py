@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from bs4 import BeautifulSoup, Tag
 from markdownify import MarkdownConverter
 
+from sandbox.sanitize import replace_long_references
+
 MAX_DEPTH = 90
 MAX_LINKS = 400
 MAX_TAGS = 30_000
@@ -45,6 +47,7 @@ class Markup:
 
 def read_markup(content: str) -> Markup:
     """Parse a page, in time linear in its length whatever it contains."""
+    content = replace_long_references(content)
     title = _find_title(content)
     soup = BeautifulSoup("".join(_simplify_markup(content)), "html.parser")
     links = tuple(_find_links(soup))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from urllib.parse import urljoin
 
 from forge.sources import FetchResponse
 from sandbox.errors import UpstreamUnreachable
 from sandbox.killswitch import KillSwitch
 from sandbox.wire.exchange import Headers, Upstream, WireRequest
-from sandbox.wire.policy import parse_origin
+from sandbox.wire.policy import join_url, parse_origin
 from sandbox.wire.redaction import Redaction
 
 MAX_REDIRECTS = 4
@@ -38,13 +37,13 @@ class GuardedFetch:
                     answer = await self.upstream.send(WireRequest(method, url, headers, body))
             except TimeoutError as error:
                 raise UpstreamUnreachable(f"{origin} gave no whole answer in time") from error
-            target = urljoin(url, answer.get_header("location") or "")
+            target = join_url(url, answer.get_header("location") or "")
             if body or answer.status not in REDIRECTS or target == url:
                 break
             if parse_origin(target) != origin:
                 break
             url = target
-        clean = hide.redact_response(answer)
+        clean = await asyncio.to_thread(hide.redact_response, answer)
         return FetchResponse(clean.status, clean.headers, clean.body, url)
 
 

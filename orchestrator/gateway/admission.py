@@ -44,7 +44,7 @@ class Admission:
             )
         if not checker.fits_plainly(call.arguments):
             adapt = partial(_adapt_call, call, member, checker)
-            call = await self.workbench.run_counted(call.arguments, adapt)
+            call = await self.workbench.run_counted(call.arguments, adapt, checker.weight)
         places = member.secrets[call.tool]
         return mark_secrets(call, places) if places else call
 

@@ -25,8 +25,9 @@ from registry.models import Approval
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import Bundle
 from sandbox.errors import BundleInvalid, Frozen
-from sandbox.offload import run_counted
+from sandbox.offload import run_beside, run_counted
 from sandbox.schemas.coercion import find_claims
+from sandbox.schemas.validator import get_checker
 from sandbox.wire.exchange import WireRequest, WriteStep, digest_request
 
 CLOSE_SECONDS = 5.0
@@ -145,12 +146,13 @@ class ApprovalRequester:
         assert captured is not None
         present = await self._read_present(bundle, captured)
         now, id = self.now(), derive_approval_id(invocation)
-        shown = self.sealed.hide(call, captured)
+        shown = await run_beside(partial(self.sealed.hide, call, captured))
         # Who decides is told what the API will probably refuse. What is hidden is not what the
         # document would judge.
         tool = bundle.get_tool(call.tool)
         find = partial(find_claims, bundle, tool, call.arguments)
-        claims = "" if shown.hides else await run_counted(call.arguments, find)
+        weight = get_checker(tool.input_schema).weight
+        claims = "" if shown.hides else await run_counted(call.arguments, find, weight)
         approval = Approval(
             id=id,
             entry=call.server,

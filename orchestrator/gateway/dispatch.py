@@ -22,7 +22,7 @@ from orchestrator.gateway.nested import InnerCalls, NestedCalls
 from orchestrator.gateway.record import CallRecorder, build_cancelled_outcome, find_write_state
 from orchestrator.gateway.secret_arguments import (
     find_secret_arguments,
-    hide_outcome,
+    hide_outcome_beside,
     mark_secrets,
     render_unstored,
 )
@@ -42,8 +42,11 @@ from sandbox.killswitch import KillSwitch
 from sandbox.session.interface import Outcome
 from sandbox.session.recording import CallLog
 from sandbox.wire.exchange import Capture, Release, digest_request
-from sandbox.wire.framing import measure_depth
+from sandbox.wire.framing import CONTAINERS, measure_depth
 from sandbox.wire.notifications import ignore_progress
+
+MAX_DEPTH = 240
+"""Levels of a call's arguments. JSON is written by orjson down to 254."""
 
 
 @dataclass
@@ -108,6 +111,11 @@ class Dispatch:
     ) -> Reply:
         """The same under an id that is given, in the task of whoever awaits it."""
         member = member or self.roster.find_server(call.server, call.tool)
+        holds = not CONTAINERS.isdisjoint(map(type, call.arguments.values()))
+        if holds and measure_depth(dict(call.arguments), MAX_DEPTH) > MAX_DEPTH:
+            return self._refuse_deep(
+                call, MAX_DEPTH, "not every part of a call's way can read them"
+            )
         call = await self.admission.read_arguments(call, member)
         if call.note:
             reply = await self.answer_call(identity, replace(call, note=""), member)
@@ -147,6 +155,11 @@ class Dispatch:
         name = entry.name
         why = await asyncio.to_thread(explain_quarantine, self.store.servers, name)
         return f"{ruling.reason}; it was {why}" if why else ruling.reason
+
+    def _refuse_deep(self, call: Call, limit: int, why: str) -> RefusedCall:
+        reason = f"its arguments are nested deeper than {limit}: {why}"
+        self.ledger.note_refusal("refused", call, reason)
+        return RefusedCall(call, reason)
 
     async def carry_out_approval(self, approval: Approval) -> Reply:
         """Run an approved call that this process has claimed, exactly as it was approved."""
@@ -213,10 +226,10 @@ class Dispatch:
         tape = self.build_call_log(call, bundle, invocation.id)
         try:
             outcome = await self.execution.run_read(call, bundle, tape)
+            safe = await hide_outcome_beside(call, outcome, tape) if tape.hide else outcome
         except asyncio.CancelledError:
             self.recorder.record_later(invocation, build_cancelled_outcome(call.tool, tape), tape)
             raise
-        safe = hide_outcome(outcome, tape) if call.secrets else outcome
         outcome = safe if call.has_vault_secret else outcome
         ended = self.recorder.record_later(invocation, safe, tape)
         if ended.failure is None:
@@ -276,7 +289,7 @@ class Dispatch:
         tape = self.build_call_log(call, earlier, invocation.id)
         with self.recorder.account_unrecorded(invocation):
             outcome = await self.execution.run_read(call, earlier, tape)
-            safe = hide_outcome(outcome, tape) if call.secrets else outcome
+            safe = await hide_outcome_beside(call, outcome, tape) if tape.hide else outcome
             outcome = safe if call.has_vault_secret else outcome
             self.recorder.record_later(invocation, safe, tape)
         if not outcome.ok:
@@ -288,12 +301,9 @@ class Dispatch:
     ) -> Reply:
         """Run the call until its first write, which is captured unsent and shown to a person."""
         if measure_depth(dict(call.arguments), MAX_NESTING) > MAX_NESTING:
-            reason = (
-                f"its arguments are nested deeper than {MAX_NESTING}: nobody could be shown them"
-            )
-            self.ledger.note_refusal("refused", call, reason)
+            refused = self._refuse_deep(call, MAX_NESTING, "nobody could be shown them")
             self.ledger.account_call(invocation, "refused")
-            return RefusedCall(call, reason)
+            return refused
         bundle = member.bundle
         tape = self.build_call_log(
             replace(call, heard=ignore_progress, logged=None), bundle, invocation.id
@@ -303,7 +313,7 @@ class Dispatch:
             held = await self.captures.request_approval(call, bundle, broker, reason, invocation.id)
             self.recorder.account_held(invocation)
             return held
-        safe = hide_outcome(outcome, tape) if call.secrets else outcome
+        safe = await hide_outcome_beside(call, outcome, tape) if tape.hide else outcome
         ended = self.recorder.record_later(invocation, safe, tape)
         return await self._tell_end(call, ended, outcome, member)
 
@@ -340,7 +350,7 @@ class Dispatch:
             await self.recorder.store_intent(invocation)
             tape = self.build_call_log(call, bundle, invocation.id)
             outcome, broker = await self.execution.run_single_use(call, bundle, release, tape)
-            safe = hide_outcome(outcome, tape) if call.secrets else outcome
+            safe = await hide_outcome_beside(call, outcome, tape) if tape.hide else outcome
             ended = await self.recorder.record_now(invocation, safe, tape)
         return ended, outcome, broker
 

@@ -132,7 +132,7 @@ class Execution:
             checker, problem = get_checker(bundle.get_tool(call.tool).input_schema), None
             if not checker.fits_plainly(call.arguments):
                 check = partial(checker.find_problem, call.arguments)
-                problem = await run_counted(call.arguments, check)
+                problem = await run_counted(call.arguments, check, checker.weight)
             held = None if problem else broker.claim_write(request)
             if held is not None:
                 return build_withheld_outcome(call.tool, held)

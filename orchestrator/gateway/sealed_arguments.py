@@ -20,6 +20,8 @@ from sandbox.session.recording import hide_request
 from sandbox.wire.exchange import WireRequest, digest_request
 from sandbox.wire.redaction import MARK, Redaction
 
+MAX_SECRETS = 50
+"""Different secrets of one write, each of which is searched for by itself."""
 WAITING = frozenset({"pending", "approved", "claimed", "sending"})
 
 
@@ -44,15 +46,13 @@ class SealedArguments:
     def hide(self, call: Call, captured: WireRequest) -> ShownWrite:
         """The write as it may be stored and shown.
 
-        A secret whose text also stands elsewhere in the request is shown like anything else: what a
-        person approves is never hidden by a value that a caller says is a secret.
+        Where anything else in the request would be hidden as well, or that is too much to find out,
+        all of it is shown: what a person approves is never hidden by a value that a caller says is
+        a secret.
         """
-        shown = ShownWrite(call.arguments, captured)
-        if not call.secrets:
-            return shown
+        if not call.secrets or not _hides_secrets_alone(call, captured):
+            return ShownWrite(call.arguments, captured)
         wire = hide_request(captured, Redaction(call.secrets))
-        if _count_marks(wire) - _count_marks(captured) != len(list_secret_texts(call)):
-            return shown
         return ShownWrite(hide_arguments(call), wire, hides=True)
 
     def keep(self, approval: str, call: Call, captured: WireRequest) -> None:
@@ -97,6 +97,25 @@ class SealedArguments:
             return self.approvals.get(approval).state in WAITING
         except RowNotFound:
             return False
+
+
+def _hides_secrets_alone(call: Call, captured: WireRequest) -> bool:
+    """Whether each secret stands in the request as often as it was given, and in nothing else.
+
+    Each is counted by itself: of all together, one that is found less often (two of them in a row
+    are one place, and so is one around a `MARK`) would make up for another that is found elsewhere.
+    """
+    given, told = list_secret_texts(call), hide_arguments(call)
+    if len(call.secrets) > MAX_SECRETS or _count_marks(captured):
+        return False
+    if Redaction(call.secrets).redact_json(told) != told:
+        return False
+    for secret in call.secrets:
+        hide = Redaction((secret,))
+        places = sum(hide.redact_text(text).count(MARK) for text in given)
+        if MARK in secret or _count_marks(hide_request(captured, hide)) != places:
+            return False
+    return True
 
 
 def _count_marks(request: WireRequest) -> int:

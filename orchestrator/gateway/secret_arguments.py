@@ -12,11 +12,13 @@ import shlex
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from orchestrator.calls import Call
 from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import ToolDefinition
+from sandbox.offload import run_beside
 from sandbox.session.interface import Outcome
 from sandbox.session.recording import CallLog
 from sandbox.wire.content import redact_tool_answer
@@ -226,6 +228,18 @@ def hide_outcome(outcome: Outcome, tape: CallLog) -> Outcome:
         difference=difference,
         exchanges=tape.list_safe_exchanges(),
     )
+
+
+async def hide_outcome_beside(call: Call, outcome: Outcome, tape: CallLog) -> Outcome:
+    """The outcome as it may be written down. What an API answered is searched beside the event
+    loop, and not again for the record.
+    """
+    if tape.hide is None:
+        return outcome
+    if call.secrets:
+        return await run_beside(partial(hide_outcome, outcome, tape))
+    await run_beside(tape.list_safe_exchanges)
+    return outcome
 
 
 def render_unstored(call: Call) -> str:

@@ -8,6 +8,7 @@ from io import TextIOBase
 from typing import TextIO, cast
 
 import structlog
+from structlog.dev import ConsoleRenderer, plain_traceback
 
 
 class _StandardError(TextIOBase):
@@ -28,6 +29,10 @@ class _StandardError(TextIOBase):
 
 
 def configure_logs() -> None:
-    """Have everything that is logged from now on go there."""
+    """Have everything that is logged from now on go there. Of an error its lines of code are told
+    and no values: among these may be secrets, and large ones take minutes to write out.
+    """
     to = cast(TextIO, _StandardError())
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(to))
+    processors = structlog.get_config()["processors"][:-1]
+    console = ConsoleRenderer(exception_formatter=plain_traceback)
+    structlog.configure([*processors, console], logger_factory=structlog.PrintLoggerFactory(to))

@@ -114,6 +114,9 @@ def resolve_arguments(arguments: Mapping[str, Any], find: Find) -> ResolvedArgum
     if len(found) > MAX_REFERENCES:
         told = f"at most {MAX_REFERENCES} references can be in a call's arguments"
         return ResolvedArguments(arguments, problems=(ResultReferenceProblem("/", told),))
+    if not found[0].where:
+        told = "a reference stands for the value of an argument, not for all arguments"
+        return ResolvedArguments(arguments, problems=(ResultReferenceProblem("/", told),))
     values: dict[str, Any] = {}
     room = MAX_RESOLVED
     used, problems, looked = [], [], {handle: find(handle) for handle in {f.handle for f in found}}

@@ -19,40 +19,58 @@ _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 _GZIP_MAGIC, _ZLIB_HEAD = 0x1F, 2
 
 
+class FairPace:
+    """Who takes long over what was read last lets others have their turn, and is given less the
+    next time: `room` bytes.
+    """
+
+    def __init__(self) -> None:
+        self.room = FIRST_READ
+        self.given: float | None = None
+        """When what was read last was given (`time.thread_time`); None where what is done from then
+        on has nothing to do with it."""
+        self._spent = 0.0
+        """Seconds of work since others had their turn."""
+
+    async def take_turns(self) -> None:
+        """Let others have their turn where what was given was much work. To be called before more
+        is given.
+        """
+        if self.given is None:
+            return
+        spent = time.thread_time() - self.given
+        if spent > INLINE_SECONDS:
+            self.room = max(LEAST_READ, self.room // 4)
+        elif spent < INLINE_SECONDS / 8:
+            self.room = min(MOST_READ, self.room * 2)
+        self._spent += spent
+        if self._spent > INLINE_SECONDS:
+            self._spent = 0.0
+            await asyncio.sleep(0)
+
+
 class FairStream(httpcore.AsyncNetworkStream):
     """A connection whose far side cannot hold up the event loop.
 
     The HTTP library takes apart all that it read without a pause. Where a host sends chunks of one
-    byte, interim answers or empty frames, that is half a second for 64 kB. So who takes long over
-    what was read last lets others have their turn, and is given less the next time.
+    byte, interim answers or empty frames, that is half a second for 64 kB.
     """
 
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner
         # Without a step between: the pool asks for it before every request.
         self.get_extra_info = inner.get_extra_info  # type: ignore[method-assign]
-        self._room = FIRST_READ
-        self._given: float | None = None
-        """When what was read last was given (`time.thread_time`); None once something was sent:
-        what is done between two requests has nothing to do with what the host sent."""
+        self._pace = FairPace()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if self._given is not None:
-            await self._take_turns(time.thread_time() - self._given)
-        content = await self._inner.read(min(max_bytes, self._room), timeout)
-        self._given = time.thread_time()
+        if self._pace.given is not None:
+            await self._pace.take_turns()
+        content = await self._inner.read(min(max_bytes, self._pace.room), timeout)
+        self._pace.given = time.thread_time()
         return content
 
-    async def _take_turns(self, spent: float) -> None:
-        """Let others have their turn after so many seconds of work on what was read."""
-        if spent > INLINE_SECONDS:
-            self._room = max(LEAST_READ, self._room // 4)
-            await asyncio.sleep(0)
-        elif spent < INLINE_SECONDS / 8:
-            self._room = min(MOST_READ, self._room * 2)
-
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._given = None
+        self._pace.given = None
         await self._inner.write(buffer, timeout)
 
     async def aclose(self) -> None:

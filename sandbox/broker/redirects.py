@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from sandbox.broker.sender import build_refused_exchange
 from sandbox.wire.canonical import find_request_problem
 from sandbox.wire.exchange import Caps, Exchange, WireRequest
-from sandbox.wire.policy import SAFE_METHODS, Policy, RequestRule, parse_origin
+from sandbox.wire.policy import SAFE_METHODS, Policy, RequestRule, join_url, parse_origin
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """Statuses whose Location a safe request follows (RFC 9110 section 15.4)."""
@@ -47,7 +47,7 @@ def judge_redirect(
     if hops >= caps.redirects:
         reason = f"redirected more than {hops} times"
         return build_refused_exchange(request, "refused", reason, attempts)
-    moved = replace(request, url=_join_url(request.url, target))
+    moved = replace(request, url=join_url(request.url, target))
     sound = not find_request_problem(moved, caps)
     rule = policy.find_rule(moved) if sound else None
     if sound and rule is None and _differs_by_slash(request.url, moved.url):
@@ -87,11 +87,3 @@ def _differs_by_slash(url: str, moved: str) -> bool:
     asked, target = urlsplit(url), urlsplit(moved)
     same = parse_origin(url) == parse_origin(moved) and asked.query == target.query
     return same and target.path in (f"{asked.path}/", asked.path.removesuffix("/"))
-
-
-def _join_url(url: str, target: str) -> str:
-    """The absolute target of a redirect (RFC 3986 section 5); "" if it cannot be parsed."""
-    try:
-        return urljoin(url, target)
-    except ValueError:
-        return ""

@@ -27,6 +27,7 @@ from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES
 from sandbox.wire.exchange import Caps, Exchange, Upstream, WireRequest, WireResponse
 from sandbox.wire.policy import SAFE_METHODS, RequestRule, parse_origin
+from sandbox.wire.redaction import SHORT, may_unpack
 
 Refusal = Literal[
     "refused",
@@ -121,7 +122,8 @@ class Sender:
         response = exchange.response
         if response is not None:
             redact = hide.redact_response
-            large = len(response.body) > INLINE_BYTES
+            is_short = len(response.body) + len(str(response.headers)) <= SHORT
+            large = not is_short and _takes_long(response)
             response = await asyncio.to_thread(redact, response) if large else redact(response)
         if response and response is exchange.response:
             return exchange
@@ -195,6 +197,12 @@ class Sender:
         if self.throttle and origin and response.status in LIMITED and wait is not None:
             self.throttle.pause_origin(origin, self.clock, wait)
         return response
+
+
+def _takes_long(response: WireResponse) -> bool:
+    """Whether to search a response for secrets takes long."""
+    texts = (response.body, *(value.encode("utf-8", "replace") for _, value in response.headers))
+    return len(response.body) > INLINE_BYTES or any(map(may_unpack, texts))
 
 
 class _Delivery:

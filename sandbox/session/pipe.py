@@ -34,7 +34,7 @@ from sandbox.errors import (
     SessionStopped,
 )
 from sandbox.killswitch import KillSwitch
-from sandbox.offload import INLINE_BYTES, Workbench, has_many_values, run_counted
+from sandbox.offload import INLINE_BYTES, INLINE_PAIRS, Workbench, has_many_values, run_counted
 from sandbox.schemas.accepted import build_accepted_schema
 from sandbox.schemas.coercion import coerce_arguments, find_claims
 from sandbox.schemas.validator import (
@@ -50,12 +50,13 @@ from sandbox.session.recording import CallLog
 from sandbox.wire.content import (
     extract_page_text,
     find_content_problem,
+    holds_media,
     join_texts,
     redact_tool_answer,
 )
 from sandbox.wire.exchange import Exchange, WireResponse, measure_request, measure_response
 from sandbox.wire.framing import Message, is_id
-from sandbox.wire.redaction import Redaction
+from sandbox.wire.redaction import SHORT, Redaction
 
 PROTOCOL = "2025-11-25"
 ERROR_META = "toolwright/error"
@@ -76,8 +77,10 @@ SERVER_FULL = (
     "the calls of this server hold as much as one server's may. Call again when others have ended, "
     "or ask for less at once."
 )
-SHORT_BYTES = 1000
-"""An answer of no more has too few values to take long to judge (`has_many_values`)."""
+SHORT_PAIRS = 2 * INLINE_PAIRS
+"""An answer of no more bytes, times the parts of its tool's schema, has too few values to take long
+to judge (`has_many_values`): each takes two.
+"""
 CUT = "cut"
 """The refusal of an exchange whose call ended before the answer: it may have been sent."""
 _REFUSED_ARGUMENTS = frozenset(range(400, 500)) - {401, 403, 407, 408, 425, 429}
@@ -202,8 +205,10 @@ class PipeSession:
         tape: CallLog | None = None,
     ) -> Outcome:
         started = time.perf_counter()
-        if not self._get_checkers(tool)[0].fits_plainly(arguments):
-            refusal = await run_counted(arguments, partial(self._find_refusal, tool, arguments))
+        taking, giving = self._get_checkers(tool)
+        if not taking.fits_plainly(arguments):
+            find = partial(self._find_refusal, tool, arguments)
+            refusal = await run_counted(arguments, find, taking.weight)
             if refusal:
                 return _build_failed_outcome(tool, Failure("arguments", refusal), (), started)
         tape = tape or CallLog()
@@ -215,7 +220,7 @@ class PipeSession:
             return _build_failed_outcome(tool, failure, tuple(tape.exchanges), started)
         exchanges = tuple(tape.exchanges)
         is_long, fitting = False, None
-        if answer.size > SHORT_BYTES:
+        if answer.size * giving.weight > SHORT_PAIRS:
             is_long, fitting = self._look_ahead(tool, answer)
         work = partial(self._build_outcome, tool, answer, exchanges, started, fitting)
         if not is_long:
@@ -508,7 +513,7 @@ class PipeSession:
         if failure is None or failure.status not in _REFUSED_ARGUMENTS:
             return outcome
         find = partial(find_claims, self.bundle, tool, arguments)
-        claims = await run_counted(arguments, find)
+        claims = await run_counted(arguments, find, self._get_checkers(outcome.tool)[0].weight)
         if not claims:
             return outcome
         content = [*outcome.result["content"], {"type": "text", "text": claims}]
@@ -541,16 +546,21 @@ class PipeSession:
         return replace(failure, told_by="code", code=failure.code if declared else "")
 
     def _look_ahead(self, tool: str, answer: Message) -> tuple[bool, Any]:
-        """Whether an answer is large, or has many values that may not be as its tool's schema says;
-        and its structured content where that was found to be so, or None.
+        """Whether an answer is large, may have to be unpacked, or has many values that may not be
+        as its tool's schema says; and its structured content where that was found to be so, or
+        None.
         """
-        if answer.size > INLINE_BYTES:
-            return True, None
         result = answer.get("result")
+        if answer.size > INLINE_BYTES or answer.may_unpack:
+            return True, None
+        content = result.get("content") if isinstance(result, dict) else None
+        if answer.size > SHORT and (holds_media(content) or has_many_values(content)):
+            return True, None
         value = result.get("structuredContent") if isinstance(result, dict) else None
-        if not has_many_values(value):
+        checker = self._get_checkers(tool)[1]
+        if not has_many_values(value, checker.weight):
             return False, None
-        return (False, value) if self._get_checkers(tool)[1].fits_plainly(value) else (True, None)
+        return (False, value) if checker.fits_plainly(value) else (True, None)
 
     def _shorten_page(self, failure: Failure, text: str) -> Failure:
         """A failure that is told by a page, with the page's text. What stood on both sides of a tag

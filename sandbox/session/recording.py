@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
 import os
 import time
 import zlib
@@ -91,6 +92,10 @@ class CallLog:
     hide: Redaction | None = None
     """What has to be kept out of the call's records: values that the server was given."""
     _kept_out: frozenset[str] = field(default=frozenset(), repr=False)
+    _safe: tuple[Redaction, tuple[Exchange, ...], tuple[Exchange, ...]] | None = field(
+        default=None, repr=False
+    )
+    """The exchanges that were hidden last, by what, and as they may be written down."""
     _told: int = 0
     _latest: float = -math.inf
     _shown: str = ""
@@ -102,11 +107,13 @@ class CallLog:
         self.hide = Redaction(self._kept_out)
 
     def list_safe_exchanges(self) -> tuple[Exchange, ...]:
-        """The exchanges as they may be written down."""
-        hide = self.hide
-        return (
-            tuple(_hide_exchange(e, hide) for e in self.exchanges) if hide else (*self.exchanges,)
-        )
+        """The exchanges as they may be written down; found out once for the same ones."""
+        hide, present = self.hide, (*self.exchanges,)
+        if hide is None:
+            return present
+        if self._safe is None or self._safe[0] is not hide or not _are_same(self._safe[1], present):
+            self._safe = hide, present, tuple(_hide_exchange(each, hide) for each in present)
+        return self._safe[2]
 
     def hide_next(self, text: str, hides: Iterable[Redaction]) -> str:
         """The next text that is told during the call, cleaned and without secrets, nor the rest of
@@ -226,6 +233,10 @@ def hide_request(request: WireRequest, hide: Redaction) -> WireRequest:
         hide.redact_headers(request.headers),
         hide.redact_bytes(request.body),
     )
+
+
+def _are_same(some: tuple[Exchange, ...], others: tuple[Exchange, ...]) -> bool:
+    return len(some) == len(others) and all(map(operator.is_, some, others))
 
 
 def _hide_exchange(exchange: Exchange, hide: Redaction) -> Exchange:

@@ -28,41 +28,55 @@ def read_client_hello(data: bytes) -> ClientHello | None:
 
     Raises NotTls.
     """
-    message = _read_handshake(data)
-    if message is None:
-        return None
-    try:
-        return _parse_hello(_Cursor(message))
-    except (IndexError, UnicodeDecodeError) as error:
-        raise NotTls("the TLS client hello is malformed") from error
+    return HelloReader().read(data)
 
 
-def _read_handshake(data: bytes) -> bytes | None:
-    """The body of the first handshake message, joined from its records."""
-    message, at = b"", 0
-    while True:
-        head = data[at : at + 5]
-        if head[:1] not in (b"", bytes([HANDSHAKE])) or head[1:2] not in (b"", b"\x03"):
-            raise NotTls("this is not TLS")
-        if len(head) < 5:
-            break
-        size = int.from_bytes(head[3:5], "big")
-        if not 0 < size <= MAX_RECORD:
-            raise NotTls("a TLS record has a length that it may not have")
-        message += data[at + 5 : at + 5 + size]
-        at += 5 + size
-        if message and message[0] != CLIENT_HELLO:
-            raise NotTls("the TLS handshake does not begin with a client hello")
-        wanted = 4 + int.from_bytes(message[1:4], "big") if len(message) >= 4 else None
-        if wanted is not None and wanted > MAX_BYTES:
+class HelloReader:
+    """Parses the client hello of a connection whose bytes come piece by piece. Each is looked at
+    once: a hello may come in thousands of records, and its bytes one by one.
+    """
+
+    def __init__(self) -> None:
+        self._rest, self._message = bytearray(), bytearray()
+        self._size = 0
+
+    def read(self, more: bytes) -> ClientHello | None:
+        """The hello, once it is whole; None if more bytes are needed. Raises NotTls."""
+        self._rest += more
+        self._size += len(more)
+        message = self._join_records()
+        if message is not None:
+            try:
+                return _parse_hello(_Cursor(message))
+            except (IndexError, UnicodeDecodeError) as error:
+                raise NotTls("the TLS client hello is malformed") from error
+        if self._size > MAX_BYTES:
             raise NotTls("the TLS client hello is too long")
-        if wanted is not None and len(message) >= wanted:
-            return message[4:wanted]
-        if at > len(data):
-            break
-    if len(data) > MAX_BYTES:
-        raise NotTls("the TLS client hello is too long")
-    return None
+        return None
+
+    def _join_records(self) -> bytes | None:
+        """The body of the first handshake message, joined from its records; None where it is not
+        whole.
+        """
+        while True:
+            head = bytes(self._rest[:5])
+            if head[:1] not in (b"", bytes([HANDSHAKE])) or head[1:2] not in (b"", b"\x03"):
+                raise NotTls("this is not TLS")
+            size = int.from_bytes(head[3:5], "big")
+            if len(head) == 5 and not 0 < size <= MAX_RECORD:
+                raise NotTls("a TLS record has a length that it may not have")
+            if len(head) < 5 or len(self._rest) < 5 + size:
+                return None
+            self._message += self._rest[5 : 5 + size]
+            del self._rest[: 5 + size]
+            message = self._message
+            if message[0] != CLIENT_HELLO:
+                raise NotTls("the TLS handshake does not begin with a client hello")
+            wanted = 4 + int.from_bytes(message[1:4], "big") if len(message) >= 4 else MAX_BYTES
+            if wanted > MAX_BYTES:
+                raise NotTls("the TLS client hello is too long")
+            if len(message) >= wanted:
+                return bytes(message[4:wanted])
 
 
 class _Cursor:

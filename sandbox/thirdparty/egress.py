@@ -21,7 +21,7 @@ from sandbox.bundle.target import NetworkTarget
 from sandbox.clock import Clock, SystemClock
 from sandbox.errors import SandboxError, UpstreamUnreachable
 from sandbox.killswitch import KillSwitch
-from sandbox.thirdparty.clienthello import NotTls, read_client_hello
+from sandbox.thirdparty.clienthello import HelloReader, NotTls
 from sandbox.thirdparty.link import CHUNK, LinkStream
 from sandbox.thirdparty.proxy_request import BadRequest, encode_response, read_proxy_request
 from sandbox.wire.exchange import Upstream, WireRequest, WireResponse
@@ -299,12 +299,12 @@ class EgressProxy:
 
 async def _receive_client_hello(stream: LinkStream, target: NetworkTarget) -> bytes:
     """The bytes of a TLS client hello that asks for the target's host. Raises Refused."""
-    data = b""
+    data, reader = bytearray(), HelloReader()
     while True:
         part = await stream.read()
         data += part
         try:
-            hello = read_client_hello(data)
+            hello = reader.read(part)
         except NotTls as error:
             raise EgressRefused("refused", str(error)) from error
         if hello is not None:
@@ -316,7 +316,7 @@ async def _receive_client_hello(stream: LinkStream, target: NetworkTarget) -> by
     name = (hello.name or "").lower().removesuffix(".")
     if name != (target.host if target.is_named else ""):
         raise EgressRefused("refused", f"TLS asks for {name[:200]!r} in a tunnel to {target}")
-    return data
+    return bytes(data)
 
 
 def _can_stand_in(target: NetworkTarget) -> bool:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+
+from sandbox.broker.reading import FairPace
 
 READY, OPEN, DATA, END, RESET, CREDIT = range(6)
 HEADER = struct.Struct("!BIH")
@@ -21,12 +24,16 @@ Write = Callable[[bytes], None]
 
 
 class LinkStream:
-    """One connection. `listener` is the number of the address it was made to."""
+    """One connection. `listener` is the number of the address it was made to.
+
+    What came is given at a fair pace: who takes it apart would not pause for what is there already.
+    """
 
     def __init__(self, number: int, listener: int, write: Write) -> None:
         self.number, self.listener = number, listener
         self._write = write
         self._parts: deque[bytes] = deque()
+        self._pace = FairPace()
         self._held = 0
         self._credit = WINDOW
         self._changed = asyncio.Event()
@@ -34,15 +41,20 @@ class LinkStream:
 
     async def read(self) -> bytes:
         """The next bytes; empty at the end. Raises ConnectionResetError."""
+        await self._pace.take_turns()
         while not self._parts:
             if self._broken:
                 raise ConnectionResetError
             if self._ended:
                 return b""
             await self._wait_change()
-        part = self._parts.popleft()
+        part, room = self._parts.popleft(), self._pace.room
+        if len(part) > room:
+            self._parts.appendleft(part[room:])
+            part = part[:room]
         self._held -= len(part)
         self._send_frame(CREDIT, struct.pack("!I", len(part)))
+        self._pace.given = time.thread_time()
         return part
 
     def unread(self, data: bytes) -> None:
@@ -75,7 +87,7 @@ class LinkStream:
 
     def receive_frame(self, kind: int, payload: bytes) -> bool:
         """Process a frame; False if it breaks the rules."""
-        if kind == DATA:
+        if kind == DATA and payload:
             self._held += len(payload)
             self._parts.append(payload)
         elif kind == END:

@@ -66,6 +66,10 @@ NO_SUCH_HOST = re.compile(
 """What resolvers of Node and Python say in a container without a network, and the host of it."""
 MAX_NOTICES = 100_000
 """Notifications that a session may send. Servers log by them, so they are not strays."""
+MAX_PACKED = 8 * 1024
+"""Bytes of a notice that may hold gzip: they unpack to a thousand times as many at most. One that
+is longer is dropped.
+"""
 NOTICES = frozenset(
     "notifications/" + name
     for name in "cancelled message progress prompts/list_changed resources/list_changed "
@@ -74,6 +78,8 @@ NOTICES = frozenset(
 CHANGED = frozenset(
     f"notifications/{name}/list_changed" for name in ("prompts", "resources", "tools")
 )
+_NAMING = ("level", "logger")
+"""What a log message says of itself, beside its data."""
 _CLIENT = {"name": "toolwright", "version": "1"}
 _META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -104,7 +110,9 @@ class McpSession(PipeSession):
         self._blocked = blocked
         self.refused = self.notices = 0
         self.dropped = 0
-        """Log messages that were malformed or could not be assigned to one call."""
+        """Log messages that were malformed or could not be assigned to one call, and notices that
+        would take long to unpack.
+        """
         self.abilities: frozenset[str] = frozenset()
         self.watches = ResourceSubscriptions()
         self._redaction = secrets or Redaction(())
@@ -162,7 +170,8 @@ class McpSession(PipeSession):
         await self._refresh_stale()
         answer = await self._await_answer(method, params, method, tape)
         work = partial(read_answer, method, answer, self._redaction)
-        return await self._workbench.run_sized(answer.size, work)
+        # A short one may have to be unpacked as well.
+        return await self._workbench.run(work)
 
     async def watch_resource(self, uri: str, hear: Callable[[str], None]) -> RemoteAnswer:
         """Subscribe to a resource: `hear` is called when it changes and when the session ends."""
@@ -219,9 +228,9 @@ class McpSession(PipeSession):
 
     async def _list_definitions(self, kind: DefinitionKind) -> tuple[Mapping[str, Any], ...]:
         most = MAX_RESOURCES if kind is RESOURCE else MAX_TOOLS
-        found, size = await self._list_pages(kind.method, kind.member, most)
+        found, _ = await self._list_pages(kind.method, kind.member, most)
         redact = self._redaction.redact_json
-        return await self._workbench.run_sized(size, lambda: tuple(map(redact, found)))
+        return await self._workbench.run(lambda: tuple(map(redact, found)))
 
     async def _list_pages(
         self, method: str, member: str, most: int
@@ -348,7 +357,10 @@ class McpSession(PipeSession):
             self._count_stray()
         elif identity is None and method in NOTICES:
             self.notices += 1
-            self._handle_notice(method, message.get("params"))
+            if message.may_unpack and message.size > MAX_PACKED:
+                self.dropped += 1
+            else:
+                self._handle_notice(method, message.get("params"))
         elif method == "ping" and is_id(identity):
             self.notices += 1
             self._send_reply(identity, {"result": {}})
@@ -377,9 +389,11 @@ class McpSession(PipeSession):
         if ear is None or any(tape.logged is None for tape in tapes):
             self.dropped += 1
             return
-        # To clean data takes long: what is only counted has none.
-        if ear.is_full and isinstance(params, dict):
-            params = {**params, "data": ""}
+        # To clean data takes long: what is only counted has none, and nothing else is looked at.
+        if isinstance(params, dict):
+            named = {key: params[key] for key in _NAMING if isinstance(params.get(key), str)}
+            data = params.get("data", "") if ear.passes(named.get("level")) else ""
+            params = {**named, "data": data} if "data" in params else named
         message = read_log_message(self._clean_value(params))
         if message is None:
             self.dropped += 1

@@ -6,7 +6,6 @@ https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-resul
 from __future__ import annotations
 
 import binascii
-import html
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import orjson
 
 from sandbox import exactjson
-from sandbox.sanitize import clean_json, is_clean_json, is_plain_json
+from sandbox.sanitize import clean_json, is_clean_json, is_plain_json, unescape_html
 from sandbox.wire.redaction import MARK, Redaction
 
 MAX_BLOCKS = 1000
@@ -79,7 +78,7 @@ def extract_page_text(message: str) -> str:
     if page is None:
         return message
     told = "".join(_list_shown(message[page.start() : page.start() + MAX_PAGE]))
-    lines = dict.fromkeys(" ".join(line.split()) for line in html.unescape(told).splitlines())
+    lines = dict.fromkeys(" ".join(line.split()) for line in unescape_html(told).splitlines())
     text = "\n".join(filter(None, lines))
     return f"{message[: page.start()]}{text or '(an HTML page without text)'}"
 
@@ -110,6 +109,12 @@ def get_media_data(block: Mapping[str, Any]) -> str | None:
     elif block.get("type") in ("image", "audio"):
         data = block.get("data")
     return data if isinstance(data, str) else None
+
+
+def holds_media(content: Any) -> bool:
+    """Whether a result's content has base64, which is searched for secrets in its bytes."""
+    blocks = content if isinstance(content, list) else ()
+    return any(isinstance(block, Mapping) and get_media_data(block) for block in blocks)
 
 
 def redact_tool_answer(answer: Mapping[str, Any], hide: Redaction) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 from sandbox import exactjson
 from sandbox.errors import SessionBroken
+from sandbox.wire.redaction import SHORT, may_unpack
 
 MAX_CONTAINERS, MAX_VALUES = 1_000_000, 4_000_000
 """Of one line. An API's answer of 8 MiB may come twice: as values, and as text in a block."""
@@ -86,9 +87,12 @@ class LineGuard:
 
 
 class Message(dict[str, Any]):
-    """A JSON-RPC message; `size` is the number of bytes that it came in."""
+    """A JSON-RPC message; `size` is the number of bytes that it came in, `may_unpack` says that it
+    may hold gzip.
+    """
 
     size = 0
+    may_unpack = False
 
 
 def parse_message(line: bytes, nesting: int) -> Message | None:
@@ -107,6 +111,7 @@ def parse_message(line: bytes, nesting: int) -> Message | None:
         return None
     received = Message(message)
     received.size = len(line)
+    received.may_unpack = len(line) > SHORT and may_unpack(line)
     return received
 
 
@@ -172,17 +177,17 @@ def _has_brackets(written: bytes, limit: int) -> bool:
 
 def measure_depth(value: Any, limit: int) -> int:
     """Levels of arrays and objects in a JSON value; counting stops past `limit`."""
-    level, layer = 0, [value] if type(value) in _CONTAINERS else []
+    level, layer = 0, [value] if type(value) in CONTAINERS else []
     while layer and level <= limit:
         # By the very type: parsed JSON has no other, and that is a third of the time.
         layer = [
             item
             for holder in layer
             for item in (holder.values() if type(holder) is dict else holder)
-            if type(item) in _CONTAINERS
+            if type(item) in CONTAINERS
         ]
         level += 1
     return level
 
 
-_CONTAINERS = frozenset({dict, list})
+CONTAINERS = frozenset({dict, list})

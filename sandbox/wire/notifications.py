@@ -42,19 +42,21 @@ class LogListener:
     dropped: int = 0
     _told: int = field(default=0, repr=False)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing more is passed on."""
-        return self._told >= MAX_LOGGED
+    def passes(self, level: Any) -> bool:
+        """Whether a message of that level is passed on."""
+        return self._told < MAX_LOGGED and level in LEVELS and self._is_wanted(level)
 
     def deliver_message(self, message: LogMessage) -> None:
-        if LEVELS.index(message.level) < LEVELS.index(self.level):
+        if not self._is_wanted(message.level):
             return
-        if self.is_full:
+        if self._told >= MAX_LOGGED:
             self.dropped += 1
             return
         self._told += 1
         self.hear(message)
+
+    def _is_wanted(self, level: str) -> bool:
+        return LEVELS.index(level) >= LEVELS.index(self.level)
 
 
 def read_log_message(said: Any) -> LogMessage | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import re2  # type: ignore[import-untyped]
 
@@ -136,6 +136,14 @@ def parse_origin(url: str) -> Origin | None:
     if parts.scheme not in DEFAULT_PORTS or not host or "@" in parts.netloc or "\\" in url:
         return None
     return Origin(parts.scheme, host.rstrip("."), port or DEFAULT_PORTS[parts.scheme])
+
+
+def join_url(url: str, target: str) -> str:
+    """The absolute target of a redirect (RFC 3986 section 5); "" if it cannot be parsed."""
+    try:
+        return urljoin(url, target)
+    except ValueError:
+        return ""
 
 
 def is_request_of(pattern: RequestPattern, method: str, url: str) -> bool:

@@ -39,6 +39,10 @@ _MIN_ENCODED = 6
 _JOINED = 64 * 1024
 _GZIP, _GZIP_BASE64 = b"\x1f\x8b", b"H4sI"
 _BASE64_RUN = re.compile(rb"(?:[A-Za-z0-9+/_=\r\n-]|\\[rn/]|%2[bBfF]|%3[dD])+")
+_ESCAPED_GZIP = re.compile(rb"\\u00(?:48|34|73|49)")
+"""A letter of `H4sI` as JSON escapes it."""
+SHORT = 4096
+"""Bytes that unpack to as many as are searched in some milliseconds."""
 _CHUNK = 256 * 1024
 
 Span = tuple[int, int]
@@ -250,6 +254,17 @@ class Redaction:
         except zlib.error:
             return False
         return False
+
+
+def may_unpack(content: bytes) -> bool:
+    """Whether a text, or one that JSON writes so, may hold gzip that takes long to search: it
+    unpacks to a thousand times its size.
+    """
+    if len(content) <= SHORT:
+        return False
+    if content.startswith(_GZIP) or _GZIP_BASE64 in content:
+        return True
+    return b"\\u00" in content and _ESCAPED_GZIP.search(content) is not None
 
 
 def _decode_loosely(text: bytes) -> bytes:

@@ -81,12 +81,15 @@ async def answering(
     limits: Limits | None = None,
     blocked: deque[str] | None = None,
     gives: Mapping[str, Any] = ANY,
+    takes: Mapping[str, Any] = ANY,
 ) -> AsyncIterator[PipeSession]:
     """A forged server's session, or with `secrets` one with a third-party server that has them;
-    `blocked` are its refused connections, `gives` is what its tool's results are said to be.
+    `blocked` are its refused connections, `gives` is what its tool's results are said to be,
+    `takes` its arguments.
     """
     pipe, limits = AnsweringPipe(say), limits or Limits()
-    bundle = replace(BUNDLE, tools=(replace(BUNDLE.tools[0], output_schema=gives),))
+    tool = replace(BUNDLE.tools[0], input_schema=takes, output_schema=gives)
+    bundle = replace(BUNDLE, tools=(tool,))
     broker = Broker(Policy(()), Told([]))
     session = (
         PipeSession(bundle, broker, limits, pipe)

@@ -300,6 +300,34 @@ def test_a_redirect_takes_the_credential_nowhere_else() -> None:
     assert SECRET.encode() in declared[0]
 
 
+BOMB = base64.b64encode(gzip.compress(b"\0" * 30_000_000)).decode()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        WireResponse(200, (), f"a {BOMB}".encode()),
+        WireResponse(200, (("x-a", BOMB),), b""),
+        WireResponse(200, (), gzip.compress(b"\0" * 30_000_000)),
+    ],
+    ids=["body", "header", "gzip"],
+)
+def test_nothing_waits_until_a_small_answer_is_unpacked(answer: WireResponse) -> None:
+    allowed = scripted.rule(security=(("key",),))
+    made = scripted.broker(Told([answer]), allowed, credentials=source())
+
+    async def run() -> int:
+        asking = asyncio.create_task(made.perform(WireRequest("GET", "https://api.test/items/a")))
+        turns = 0
+        while not asking.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert (await asking).response is not None
+        return turns
+
+    assert asyncio.run(run()) > 100
+
+
 @pytest.mark.parametrize(
     "echo",
     [

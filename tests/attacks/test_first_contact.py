@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from forge.sources import ApiSource
 from orchestrator.forging.fetch import GuardedFetch
 from sandbox.broker.live import LiveHttp
 from sandbox.killswitch import KillSwitch
+from sandbox.wire.exchange import Upstream, WireRequest, WireResponse
 from sandbox.wire.policy import parse_origin
 from tests.world.site import Answer, Page, Site, site
 
@@ -33,6 +35,19 @@ def discover(here: Site, *granted: Site, at: str = "/") -> Any:
             return await discover_description(source, fetch, seconds=60.0)
 
     return asyncio.run(run())
+
+
+@dataclass
+class Arriving:
+    """An upstream that says when the answer of another has arrived."""
+
+    inner: Upstream
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def send(self, request: WireRequest) -> WireResponse:
+        answer = await self.inner.send(request)
+        self.arrived.set()
+        return answer
 
 
 LURES = {
@@ -67,6 +82,13 @@ def test_what_a_page_names_at_its_own_host_is_read(lure: str) -> None:
         assert isinstance(discover(here), FoundDocument)
 
 
+@pytest.mark.parametrize("target", ["http://[", "//[::1"])
+def test_a_redirect_to_what_is_no_url_leads_nowhere_and_ends_no_search(target: str) -> None:
+    with site({"/openapi.json": Page(SPEC)}) as here:
+        here.pages["/"] = Page(b"", 302, (("Location", target),))
+        assert isinstance(discover(here), FoundDocument)
+
+
 def test_a_query_is_posted_to_the_named_endpoint_and_never_where_it_redirects() -> None:
     with site() as here:
         moved = Page(b"", 307, (("Location", "/orders"),))
@@ -84,6 +106,44 @@ def test_a_named_endpoint_that_says_it_wants_a_query_gets_one() -> None:
         posted = [asked.path for asked in here.asked if asked.method == "POST"]
     assert posted[0] == "/ask"
     assert set(posted) <= {"/ask", "/graphql"}
+
+
+def test_nothing_waits_until_a_large_description_is_searched_for_what_was_sent() -> None:
+    text = "a\u200b" * 2_000_000
+    with site({"/openapi.json": Page(text.encode())}) as here:
+
+        async def run() -> int:
+            origin = parse_origin(here.url)
+            assert origin is not None
+            async with LiveHttp(frozenset({origin}), response_bytes=len(text) * 4) as live:
+                upstream, turns = Arriving(live), 0
+                fetching = asyncio.create_task(
+                    GuardedFetch(upstream, KillSwitch())(
+                        f"{here.url}/openapi.json", (("X-API-Key", "k3y-of-the-api"),)
+                    )
+                )
+                await upstream.arrived.wait()
+                while not fetching.done():
+                    turns += 1
+                    await asyncio.sleep(0)
+                assert (await fetching).body == text.encode()
+                return turns
+
+        assert asyncio.run(run()) > 100
+
+
+def test_a_small_description_comes_without_what_was_sent() -> None:
+    with site({"/openapi.json": Page(b"your key is k3y-of-the-api")}) as here:
+
+        async def run() -> bytes:
+            origin = parse_origin(here.url)
+            assert origin is not None
+            async with LiveHttp(frozenset({origin})) as live:
+                headers = (("X-API-Key", "k3y-of-the-api"),)
+                fetch = GuardedFetch(live, KillSwitch())
+                return (await fetch(f"{here.url}/openapi.json", headers)).body
+
+        assert asyncio.run(run()) == b"your key is [redacted]"
 
 
 HOSTILE_PATHS = {

@@ -60,6 +60,7 @@ HIDDEN = {
     "C1": "\x85",
     "private": "\ue000",
     "unassigned": "\U00050000",
+    "assigned since Unicode 14": "\u0cf3",
     "colour": "\x1b[31m",
     "colour in eight bits": "\x9b31m",
     "link": "\x1b]8;;https://x.test\x07",

@@ -16,6 +16,8 @@ from forge.authors.json_answers import MAX_TEXT, Completion, request_answer
 from forge.errors import AuthorFailed, DocumentUnreadable
 from forge.readers.document import is_graphql_text, parse_document
 from forge.readers.graphql.reader import is_graphql
+from forge.readers.html import read_markup
+from forge.text import sanitize_prose
 from orchestrator.tasks.reading.read import MAX_TASK, read_arguments
 from sandbox.broker.broker import Broker
 from sandbox.bundle.model import RequestPattern
@@ -23,6 +25,7 @@ from sandbox.injection import MAX_READ, find_instruction
 from sandbox.stages.contract.request import parse_url_template
 from sandbox.stages.static.definitions import MAX_TEXT as MAX_DEFINITION
 from sandbox.stages.static.definitions import find_orders
+from sandbox.wire.content import extract_page_text
 from sandbox.wire.exchange import Caps, WireRequest
 from sandbox.wire.policy import MAX_VALUES, Policy, is_request_of
 from tests.forge.readers.recorded.notations import compiled, postman, request, routes
@@ -155,3 +158,21 @@ def test_a_document_that_begins_like_a_schema_takes_no_memory_for_its_lines() ->
         assert tracemalloc.get_traced_memory()[1] < len(text)
     finally:
         tracemalloc.stop()
+
+
+MANY_DIGITS = f"&#{'9' * 5_000};"
+
+
+def test_a_number_that_no_character_has_breaks_off_no_reading() -> None:
+    """Python raises for so many digits."""
+    assert sanitize_prose(f"Cars {MANY_DIGITS} &amp; more", 1_000) == "Cars \ufffd & more"
+    assert extract_page_text(f"<html>{MANY_DIGITS}, no car") == "\ufffd, no car"
+    assert read_markup(f"<title>&#{'9' * 290};</title>").title == "\ufffd"
+    page = f"<p title='{MANY_DIGITS}'>a {MANY_DIGITS} b</p><a href='{MANY_DIGITS}'>c</a>"
+    assert read_markup(page).text == "a \ufffd b\n\nc"
+
+
+def test_a_character_is_read_by_its_number() -> None:
+    assert sanitize_prose("Cars &#65; &amp; &#x42;", 1_000) == "Cars A & B"
+    assert extract_page_text("<html>&#0065;, no car") == "A, no car"
+    assert read_markup("<p>&#66;</p>").text == "B"

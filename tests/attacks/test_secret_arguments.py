@@ -22,13 +22,20 @@ from orchestrator.approvals.decide import Decision, decide_with_pin
 from orchestrator.approvals.text import hash_approval, render_approval
 from orchestrator.calls import Call, Done, Pending, RefusedCall, Reply
 from orchestrator.errors import SecretInTask
-from orchestrator.gateway.secret_arguments import MAX_SCHEMAS, find_secret_arguments
+from orchestrator.gateway.secret_arguments import (
+    MAX_SCHEMAS,
+    find_secret_arguments,
+    hide_outcome_beside,
+)
 from orchestrator.replay.rerun import compare_call
 from orchestrator.settings import load_settings
 from registry.models import build_entry
 from registry.secrets.vault import SEALED, Secret
 from sandbox.bundle.credential import Credential
 from sandbox.bundle.model import ToolDefinition
+from sandbox.session.interface import Outcome
+from sandbox.session.recording import CallLog
+from sandbox.wire.exchange import Exchange, WireRequest, WireResponse
 from tests.granted import PIN, allow
 from tests.world.loopback import Answering, served
 
@@ -191,6 +198,28 @@ def test_a_value_that_is_elsewhere_in_the_request_hides_nothing_from_who_approve
     assert json.loads(place.world.bodies[-1])["name"] == "drop everything"
 
 
+PINS = {
+    "one that counts for nothing": ["x[redacted]"],
+    "one over two places": ["left", "right", 'left"}, {"pin_code": "right'],
+    "one over two places, closely written": ["left", "right", 'left"},{"pin_code":"right'],
+}
+
+
+@pytest.mark.parametrize("pins", PINS)
+@pytest.mark.parametrize("word", ["drop everything", "users", "name"])
+def test_no_number_of_secrets_hides_anything_else_from_who_approves(
+    place: Place, word: str, pins: str
+) -> None:
+    logins = [{"pin_code": pin} for pin in PINS[pins]]
+    reply = place.call(
+        "add_user", body={"name": "drop everything", "logins": logins, "password": word}
+    )
+    assert isinstance(reply, Pending)
+    row = place.app.store.approvals.get(reply.approval.id)
+    assert row.wire.url == f"{place.world.url}/users"
+    assert json.loads(row.wire.body)["name"] == "drop everything"
+
+
 @pytest.mark.parametrize("change", ["gone", "another name", "another path"])
 def test_a_sealed_write_that_is_not_the_one_that_was_shown_is_not_made(
     place: Place, change: str
@@ -344,3 +373,33 @@ def test_a_write_with_a_key_among_its_arguments_is_not_kept_for_an_approval(plac
     assert CANARY not in reply.reason
     assert len(place.world.asked) == asked
     assert "add_day" not in {each.tool for each in place.app.store.approvals.find()}
+
+
+@pytest.mark.parametrize("of", ["the call", "its server"])
+def test_nothing_waits_until_what_an_api_answered_is_searched_for_a_secret(of: str) -> None:
+    """Neither for the caller's answer nor, once more, for the record."""
+    tape, unseen = CallLog(), "a\u200b" * 500_000
+    tape.keep_out({CANARY})
+    request = WireRequest("GET", "https://api.test/users", (), b"")
+    answer = WireResponse(200, (), f"{unseen}{CANARY}".encode())
+    tape.exchanges.append(Exchange(request, answer))
+    outcome = Outcome("add_user", {"content": [{"type": "text", "text": unseen}]}, None)
+    secrets = frozenset({CANARY}) if of == "the call" else frozenset()
+    call = Call("weather", "add_user", secrets=secrets)
+
+    async def run() -> int:
+        hiding, turns = asyncio.create_task(hide_outcome_beside(call, outcome, tape)), 0
+        while not hiding.done():
+            turns += 1
+            await asyncio.sleep(0)
+        await hiding
+        return turns
+
+    assert asyncio.run(run()) > 100
+    (safe,) = tape.list_safe_exchanges()
+    assert safe is tape.list_safe_exchanges()[0]
+    assert safe.response is not None
+    assert CANARY.encode() not in safe.response.body
+    tape.keep_out({"another secret"})
+    tape.exchanges.append(Exchange(request, WireResponse(200, (), b"another secret")))
+    assert [e.response and e.response.body for e in tape.list_safe_exchanges()][1] == b"[redacted]"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import gzip
 import itertools
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -16,7 +18,7 @@ from sandbox import exactjson
 from sandbox.broker.broker import Broker
 from sandbox.errors import UpstreamUnreachable
 from sandbox.offload import INLINE_BYTES
-from sandbox.session.interface import Outcome
+from sandbox.session.interface import Limits, Outcome
 from sandbox.session.pipe import MAX_NOTICE
 from sandbox.session.recording import CallLog
 from sandbox.wire.exchange import Headers, WireRequest
@@ -104,6 +106,86 @@ def test_an_honest_call_does_not_wait_for_a_small_answer_that_breaks_its_schema_
     assert ended == HONEST
     assert outcome.failure is not None
     assert outcome.failure.kind == "schema"
+
+
+def test_an_honest_call_does_not_wait_for_a_small_answer_of_thousands_of_blocks() -> None:
+    blocks = [{"type": "text", "text": word} for word in ["a"] * 6_000 + [SECRET]]
+    result = json.dumps({"content": blocks}).encode()
+    assert len(result) < INLINE_BYTES
+    ended, outcome = asyncio.run(race(lambda id, _: [result_line(id, result)], Redaction([SECRET])))
+    assert ended == HONEST
+    assert SECRET not in json.dumps(outcome.result)
+
+
+BOMB = base64.b64encode(gzip.compress(b"\0" * 50_000_000)).decode()
+PACKED = {
+    "as text": escaped(BOMB),
+    "as text with an escaped letter": escaped(BOMB.replace("H", "\\u0048", 1)),
+    "as structured content": structured(json.dumps(BOMB)),
+    "as an image": json.dumps(
+        {"content": [{"type": "image", "mimeType": "image/png", "data": BOMB}]}
+    ).encode(),
+    "as text in bytes": json.dumps(
+        {
+            "content": [
+                {
+                    "type": "resource",
+                    "resource": {
+                        "uri": "a:b",
+                        "blob": base64.b64encode(f"a {BOMB}".encode()).decode(),
+                    },
+                }
+            ]
+        }
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("packed", PACKED)
+def test_an_honest_call_does_not_wait_for_a_small_answer_that_unpacks_to_much(packed: str) -> None:
+    result = PACKED[packed]
+    assert len(result) < INLINE_BYTES
+    ended, _ = asyncio.run(race(lambda id, _: [result_line(id, result)], Redaction([SECRET])))
+    assert ended == HONEST
+
+
+WIDE = {
+    "alternatives": {"anyOf": [{"type": "string", "minLength": n} for n in range(150)]},
+    "choices": {"enum": [[n] for n in range(3_000)]},
+    "few alternatives": {"anyOf": [{"type": "string", "minLength": n} for n in range(50)]},
+}
+
+
+@pytest.mark.parametrize("wide", WIDE)
+def test_an_honest_call_does_not_wait_for_a_small_answer_that_has_a_wide_schema(wide: str) -> None:
+    result = structured("[" + "1," * 450 + "1]")
+    assert len(result) < 1000
+    gives = {"type": "object", "properties": {"a": {"type": "array", "items": WIDE[wide]}}}
+    ended, outcome = asyncio.run(race(lambda id, _: [result_line(id, result)], None, gives))
+    assert ended == HONEST
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "schema"
+
+
+@pytest.mark.parametrize("wide", WIDE)
+def test_an_honest_call_does_not_wait_for_few_arguments_that_have_a_wide_schema(wide: str) -> None:
+    takes = {"type": "object", "properties": {"a": {"type": "array", "items": WIDE[wide]}}}
+
+    async def run() -> tuple[int, Outcome]:
+        async with answering(honest, takes=takes) as slow, answering(honest) as quick:
+            running = asyncio.create_task(slow.call("say", {"a": [1] * 450}))
+            await asyncio.sleep(0)
+            ended = 0
+            while ended < HONEST and not running.done():
+                assert (await quick.call("say", {})).ok
+                await asyncio.sleep(0)
+                ended += not running.done()
+            return ended, await running
+
+    ended, outcome = asyncio.run(run())
+    assert ended == HONEST
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "arguments"
 
 
 def test_nothing_waits_until_the_body_of_a_request_is_read() -> None:
@@ -210,6 +292,35 @@ def test_a_notice_without_end_is_dropped_and_a_short_one_heard() -> None:
     asyncio.run(run())
     assert [message.data for message in heard] == [["short", 1]]
     assert [progress.message for progress in told] == ["a"]
+
+
+LONG_TO_CLEAN = ["a"] * (MAX_NOTICE // 5 - 100)
+UNHEARD = {
+    "below the level": {"level": "debug", "data": LONG_TO_CLEAN},
+    "in another member": {"level": "info", "data": 1, "more": LONG_TO_CLEAN},
+    "as the logger's name": {"level": "info", "data": 1, "logger": LONG_TO_CLEAN},
+    "of no level": {"level": LONG_TO_CLEAN, "data": 1},
+}
+
+
+@pytest.mark.parametrize("what", UNHEARD)
+def test_what_nobody_hears_of_log_messages_is_not_cleaned(what: str) -> None:
+    """To clean one takes a fifth of a second, in which nothing else is done."""
+    heard: list[LogMessage] = []
+    line = notice("notifications/message", **UNHEARD[what])
+    assert len(line) < MAX_NOTICE
+
+    async def run() -> None:
+        def say(identity: str, _: dict[str, Any]) -> list[bytes]:
+            return [*[line] * 500, result_line(identity, text_result("fine"))]
+
+        limits = Limits(answer_bytes=1000 * MAX_NOTICE, strays=1000)
+        async with answering(say, Redaction([SECRET]), limits) as session:
+            tape = CallLog(logged=LogListener(heard.append))
+            assert (await session.call("say", {}, tape=tape)).text == "fine"
+
+    asyncio.run(run())
+    assert {str(message.data) for message in heard} <= {"1"}
 
 
 @pytest.mark.parametrize("levels", [1, 64, 128, 129, 1000])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from orchestrator.app import App, open_app
+from orchestrator.calls import Call, RefusedCall
 from orchestrator.frontends.server import build_front_server
 from orchestrator.frontends.tool_front import ToolFront
 from orchestrator.results.keeper import ANSWER_BYTES
@@ -102,6 +103,29 @@ def keep(front: Front, session: str, tool: str = "north.give", **arguments: Any)
     assert not kept.get("isError"), text_of(kept)
     handle: str = kept["structuredContent"]["result"]
     return handle
+
+
+def test_a_reference_stands_for_no_call_s_arguments_as_a_whole(front: Front) -> None:
+    handle = keep(front, "whole")
+    for path in ("$", "$.items", "$.items[0]", "$.items[0].id"):
+        refused = front.read("north.echo", "whole", **{"$ref": handle, "path": path})
+        assert refused["isError"]
+        assert "stands for the value of an argument" in text_of(refused)
+    value = {"$ref": handle, "path": "$.items[0].id"}
+    assert front.read("north.echo", "whole", value=value)["structuredContent"] == {"got": 0}
+
+
+def test_arguments_nested_too_deep_are_refused_before_anything_is_begun(front: Front) -> None:
+    for depth in (241, 985, 5_000):
+        value: Any = 1
+        for _ in range(depth):
+            value = {"a": value}
+        call = Call("plain", "echo", {"value": value})
+        reply = front.runner.run(front.app.dispatch.call_tool(call))
+        assert isinstance(reply, RefusedCall)
+        assert "nested deeper than 240" in reply.reason
+    # Nor does a server pay for it with its good name.
+    assert front.read("plain.echo", "deep", value=1)["structuredContent"] == {"got": 1}
 
 
 def test_a_large_answer_of_a_session_is_given_by_shape_sample_and_handle(front: Front) -> None:

@@ -30,3 +30,9 @@ def test_there_are_many_values_wherever_they_are_held(value: object) -> None:
 def test_there_are_few_values_where_little_is_held(value: object) -> None:
     assert not has_many_values(value)
     assert not has_many_values({"content": [value]})
+
+
+def test_there_are_many_values_sooner_where_each_is_held_against_much() -> None:
+    assert has_many_values([1] * 100, 10)
+    assert has_many_values([1], 2_000)
+    assert not has_many_values([1] * 90, 10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 
 import pytest
@@ -12,6 +13,7 @@ from sandbox import exactjson
 from sandbox.sanitize import (
     clean_json,
     clean_text,
+    find_readings,
     is_clean_json,
     strip_unprintable,
 )
@@ -66,6 +68,13 @@ def test_printable_ascii_is_never_touched(text: str) -> None:
 def test_letters_of_any_script_are_never_touched(text: str) -> None:
     fillers = {"\u115f", "\u1160", "\u3164", "\uffa0"}
     assert clean_text(text) == "".join(c for c in text if c not in fillers)
+
+
+def test_no_character_that_is_cleaned_away_hides_what_stands_around_it() -> None:
+    gone = [letter for letter in map(chr, range(sys.maxunicode + 1)) if not clean_text(letter)]
+    told = [letter for letter in gone if find_readings(letter.encode("utf-8", "surrogatepass"))]
+    surrogates = {letter for letter in gone if "\ud800" <= letter <= "\udfff"}
+    assert set(gone) - set(told) <= surrogates
 
 
 def test_keys_and_values_of_json_are_cleaned() -> None:

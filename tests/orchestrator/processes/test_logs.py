@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stderr
 
 import structlog
@@ -25,6 +26,27 @@ def test_the_log_goes_to_the_standard_error_that_there_is() -> None:
         structlog.configure(**before)
     assert "second" in present.getvalue()
     assert "first" not in present.getvalue()
+
+
+def test_of_an_error_no_value_is_logged() -> None:
+    """Among the values that its code was at may be secrets."""
+    before, said = structlog.get_config(), io.StringIO()
+
+    def send(headers: Sequence[tuple[str, str]]) -> None:
+        raise ValueError(f"{len(headers)} headers")
+
+    try:
+        with redirect_stderr(said):
+            configure_logs()
+            try:
+                send([("Authorization", "".join(["Bearer ", "s3", "cret"]))])
+            except ValueError as error:
+                structlog.get_logger().error("failed", exc_info=error)
+    finally:
+        structlog.configure(**before)
+    assert "ValueError: 1 headers" in said.getvalue()
+    assert "in send" in said.getvalue()
+    assert "s3cret" not in said.getvalue()
 
 
 def test_a_process_whose_log_nobody_reads_goes_on() -> None:

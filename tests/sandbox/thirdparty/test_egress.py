@@ -18,7 +18,7 @@ from sandbox.broker.live import LiveHttp
 from sandbox.bundle.target import NetworkTarget
 from sandbox.killswitch import KillSwitch
 from sandbox.thirdparty.egress import EgressCaps, EgressProxy, Tunnel
-from sandbox.thirdparty.link import CREDIT, DATA, HEADER, OPEN, Link
+from sandbox.thirdparty.link import CREDIT, DATA, END, HEADER, OPEN, Link
 from sandbox.wire.policy import Origin
 from tests.functional.home import SECONDS
 from tests.sandbox.upstreams import HOST, Outside, outside, to_this_machine
@@ -368,6 +368,7 @@ def test_a_link_that_breaks_the_rules_is_ended() -> None:
             [(OPEN, 1, b"\0\0"), (OPEN, 1, b"\0\0")],
             [(OPEN, 1, b"\0\0"), (9, 1, b"")],
             [(OPEN, 1, b"\0\0"), (CREDIT, 1, b"\0")],
+            [(OPEN, 1, b"\0\0"), (DATA, 1, b"")],
             [(OPEN, 1, b"\0\0"), *[(DATA, 1, b"x" * 60_000)] * 20],
             [(OPEN, n, b"\0\0") for n in range(1, 1000)],
         ):
@@ -384,3 +385,54 @@ def test_a_link_that_breaks_the_rules_is_ended() -> None:
             await link.end_and_wait()
 
     run(work)
+
+
+def _split(data: bytes, size: int) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def _in_records(data: bytes) -> bytes:
+    return b"".join(b"\x16\x03\x01\x00\x01" + part for part in _split(data, 1))
+
+
+HEAD = b"CONNECT api.test:443 HTTP/1.1\r\nHost: api.test\r\n\r\n"
+POST = b"POST http://api.test:443/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+MUCH_WORK = {
+    "a hello byte by byte": [HEAD, *_split(_in_records(b"\1\0\xea\x60" + b"a" * 10_000), 1)],
+    "a hello in records of a byte": _split(HEAD + _in_records(b"\1\0\xea\x60" + b"a" * 10_000), 9),
+    "a body in chunks of a byte": _split(POST + b"1\r\na\r\n" * 60_000, 30_000),
+}
+
+
+@pytest.mark.parametrize("sent", MUCH_WORK)
+def test_nobody_waits_until_a_connection_s_first_words_are_read(sent: str) -> None:
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async def work() -> None:
+        tunnels: list[Tunnel] = []
+        target = NetworkTarget(HOST, 443)
+        async with LiveHttp(resolve=to_this_machine) as upstream:
+            made = EgressProxy(frozenset({target}), upstream, told=tunnels.append)
+            link = Link(lambda _: None, made.serve_stream)
+            # All of it is there before any of it is read.
+            for kind, payload in [
+                (OPEN, b"\0\0"),
+                *((DATA, part) for part in MUCH_WORK[sent]),
+                (END, b""),
+            ]:
+                link.feed(HEADER.pack(kind, 1, len(payload)) + payload)
+            others = asyncio.create_task(take_turns())
+            while not tunnels:
+                await asyncio.sleep(0)
+            others.cancel()
+            await link.end_and_wait()
+        assert tunnels[0].refusal == "refused"
+
+    run(work)
+    assert turns > 10

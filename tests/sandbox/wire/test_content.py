@@ -146,6 +146,7 @@ def test_a_clean_answer_stays_the_same_object() -> None:
         ('{"error": "<html>no</html>"}', '{"error": "<html>no</html>"}'),
         ("a <b> c", "a <b> c"),
         ("\n" * 200_000 + "a", "\n" * 200_000 + "a"),
+        (f"<html>no &#{'9' * 200_000}; &#{'0' * 9}65; car", "no \ufffd A car"),
     ],
 )  # fmt: skip
 def test_of_a_page_that_tells_a_failure_the_text_is_told(page: str, text: str) -> None:
