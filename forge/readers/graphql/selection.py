@@ -178,7 +178,9 @@ class _Selector:
             if self._is_leaf(field):
                 yield field, self.select_value(field.type, depth - 1, within)
             elif depth > 0 and self._is_new(field, within):
-                inner = self.select_value(field.type, depth - 1, within)
+                # The edges of a connection are its rows, as `nodes` are, and no level beside them.
+                below = depth if field.name == "edges" else depth - 1
+                inner = self.select_value(field.type, below, within)
                 if not self._tells_place_only(field, inner.lines):
                     yield field, inner
 

@@ -115,16 +115,31 @@ def test_a_list_is_not_asked_for_where_only_places_in_it_would_be_told() -> None
         type LeafEdge { cursor: String! node: Leaf! }
         type Leaves { edges: [LeafEdge!]! pageInfo: PageInfo! }
         type Twig { name: String! leaves(first: Int): Leaves! }
-        type TwigEdge { cursor: String! node: Twig! }
-        type Twigs { edges: [TwigEdge!]! pageInfo: PageInfo! }
-        type Query { twigs(first: Int): Twigs! }
+        type Branch { name: String! twig: Twig! }
+        type Tree { name: String! branch: Branch! }
+        type Query { tree: Tree! }
     """)
     (tool,) = compiled({"data": dict(introspection_from_schema(told))}).bundle.tools
     document = tool.requests[0].document
     assert validate(told, parse(document)) == []
-    assert "name" in document
-    assert "pageInfo" in document
+    assert "twig" in document
     assert "leaves" not in document
+
+
+def test_the_edges_of_a_connection_lead_as_deep_as_its_nodes_do() -> None:
+    told = build_schema("""
+        type Leaf { name: String! }
+        type Leaves { rows: [Leaf!]! }
+        type Twig { name: String! leaves: Leaves! }
+        type TwigEdge { cursor: String! node: Twig! }
+        type Twigs { edges: [TwigEdge!]! }
+        type Query { twigs: Twigs! }
+    """)
+    (tool,) = compiled({"data": dict(introspection_from_schema(told))}).bundle.tools
+    document = tool.requests[0].document
+    twig = {"name": "a", "leaves": {"rows": [{"name": "b"}]}}
+    root = {"twigs": {"edges": [{"cursor": "1", "node": twig}]}}
+    assert graphql_sync(told, document, root_value=root).data == root
 
 
 def test_what_requires_a_file_is_left_out_and_told_and_an_optional_file_is_no_argument() -> None:
