@@ -52,6 +52,8 @@ _FILE = "Upload"
 (https://github.com/jaydenseric/graphql-multipart-request-spec).
 """
 _TAKES_FILE = "it requires a file (Upload), which is sent by a form and not as JSON; left out"
+_CLASS = re.compile(r"(?:Node|Type)\Z")
+"""What Graphene's users name a type by beside the thing: `BookNode`, `BookType`."""
 _RESULT = re.compile(r"(?:Connection|Payload|Edge|Result|Response|Output)\Z")
 
 
@@ -215,7 +217,8 @@ def _names_thing(schema: GraphqlSchema, field: GraphqlField) -> bool:
     last = {(split_words(name) or [""])[-1] for name in told}
     given = schema.types.get(field.type.innermost_name)
     members = given.possible if given is not None and given.kind == "UNION" else ()
-    called = [split_words(name) for name in (field.type.innermost_name, *members)]
+    names = (field.type.innermost_name, *members)
+    called = [split_words(_CLASS.sub("", name) or name) for name in names]
     return split_words(named) in called and last <= _IDENTIFYING
 
 

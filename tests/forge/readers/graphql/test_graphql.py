@@ -195,6 +195,19 @@ def test_a_query_that_is_called_as_a_member_of_the_union_that_it_gives_is_a_read
     assert {tool.name: tool.access for tool in bundle.tools} == {"book": "read", "cancel": "write"}
 
 
+@pytest.mark.parametrize("named", ["Book", "BookNode", "BookType"])
+def test_a_query_that_is_called_as_its_type_is_a_read_also_where_it_is_named_by_its_class(
+    named: str,
+) -> None:
+    told = build_schema(f"""
+        type {named} {{ id: ID! title: String }}
+        type Query {{ book(id: ID!): {named} reserve(id: ID!): {named} }}
+    """)
+    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    access = {tool.name: tool.access for tool in bundle.tools}
+    assert access == {"book": "read", "reserve": "write"}
+
+
 def test_what_an_answer_may_be_has_its_objects_and_lists_whichever_it_is() -> None:
     told = build_schema("""
         type Step { key: String }
