@@ -122,7 +122,10 @@ class _Selector:
         lines: list[str] = []
         properties: dict[str, Any] = {}
         variables: list[PagingVariable] = []
-        for chosen, inner in self._choose_fields(type_, depth, within, kept):
+        # The items of a connection come before what is said of the page: an answer that is cut for
+        # reading has them.
+        found = self._choose_fields(type_, depth, within, kept)
+        for chosen, inner in sorted(found, key=lambda each: each[0].name == "pageInfo"):
             properties[chosen.name] = inner.schema
             own = self._name_variables(chosen) if inner.lines else ()
             given = ", ".join(f"{each.argument.name}: ${each.name}" for each in own)

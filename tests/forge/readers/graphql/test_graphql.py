@@ -108,6 +108,20 @@ def test_a_connection_within_an_answer_is_asked_for_its_first_items_unless_told_
     assert "Default: 10." in str(tool.input_schema["properties"]["tags_first"])
 
 
+def test_the_items_of_a_connection_are_answered_before_what_is_said_of_the_page() -> None:
+    told = build_schema("""
+        type PageInfo { hasNextPage: Boolean! }
+        type Post { id: ID! }
+        type Posts { pageInfo: PageInfo! nodes: [Post!]! }
+        type Query { posts: Posts }
+    """)
+    (tool,) = compiled({"data": dict(introspection_from_schema(told))}).bundle.tools
+    root = {"posts": {"nodes": [{"id": "1"}], "pageInfo": {"hasNextPage": False}}}
+    said = graphql_sync(told, tool.requests[0].document, root_value=root)
+    assert said.data is not None
+    assert list(said.data["posts"]) == ["nodes", "pageInfo"]
+
+
 def test_a_list_is_not_asked_for_where_only_places_in_it_would_be_told() -> None:
     told = build_schema("""
         type PageInfo { hasNextPage: Boolean! }
