@@ -47,7 +47,8 @@ class CredentialChallenge:
         sure = "It goes" if self.certain else "It is not said where it goes; likely"
         asked = "refused the credential it was given" if self.rejected else "asks for a credential"
         realm = f' for "{self.realm}"' if self.realm else ""
-        others = f" (or {', '.join(self.headers[1:])})" if self.headers[1:] else ""
+        also = ", ".join(map(_render_candidate, self.headers[1:]))
+        others = f" (or {also})" if also else ""
         login = f" Where it is OAuth: `toolwright login {quote(self.url)}`."
         return (
             f"{self.url} {asked}{realm} ({self.status}). {sure} into the header {self.headers[0]}"
@@ -55,6 +56,12 @@ class CredentialChallenge:
             "it with `toolwright secret set NAME`, "
             f"then: toolwright source add {self.url} --header {self.headers[0]}=@NAME"
         )
+
+
+def _render_candidate(header: str) -> str:
+    """A header that may be meant; what stands in `Authorization` is seldom the bare token."""
+    bearer = f", mostly{_FORMS['bearer']}" if header.lower() == "authorization" else ""
+    return f"{header}{bearer}"
 
 
 def read_challenge(answer: FetchResponse, *, rejected: bool = False) -> CredentialChallenge:

@@ -68,9 +68,9 @@ RARE_SUFFIXES = ("__api__", "full-spec")
 _API_ROOT = re.compile(r"/(?:api|rest|v\d{1,3}(?:\.\d{1,3})?)/?$", re.I)
 GRAPHQL = "/graphql"
 """The usual endpoint of GraphQL, which is asked last."""
-GRAPHQL_BELOW_API = "/api/graphql"
-"""That of Next.js and Payload, which is asked by GET only: below `/api` any name may be a list that
-takes a POST.
+GRAPHQL_BY_GET = ("/api/graphql", "/graphql/")
+"""That of Next.js and Payload, and that of Django and Saleor. They are asked by POST only where
+they answer a GET as a GraphQL server does: below `/api` any name may be a list that takes a POST.
 """
 
 

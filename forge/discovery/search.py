@@ -24,7 +24,7 @@ from forge.discovery.leads import (
 )
 from forge.discovery.places import (
     GRAPHQL,
-    GRAPHQL_BELOW_API,
+    GRAPHQL_BY_GET,
     list_prefixed_urls,
     list_urls_below,
     list_well_known_urls,
@@ -33,6 +33,7 @@ from forge.discovery.telling import (
     Attempt,
     cut_answer,
     describe_answer,
+    describe_withheld_schema,
     render_attempts,
     render_urls,
     shorten_url,
@@ -250,6 +251,8 @@ class _Search:
         self._pages: list[str] = []
         self._named: Attempt | None = None
         self._is_refused = False
+        self._guessed: set[str] = set()
+        self._withheld = ""
         self._texts: list[tuple[FetchResponse, bool]] = []
         self._elsewhere: dict[str, None] = {}
         self._waiting: list[_Candidate] = []
@@ -269,7 +272,8 @@ class _Search:
             return
         self._waiting += [_Candidate(url) for url in list_well_known_urls(base)]
         self._waiting += [_Candidate(url) for url in list_prefixed_urls(base)]
-        self._waiting.append(_Candidate(build_introspection_url(urljoin(base, GRAPHQL_BELOW_API))))
+        self._guessed = {build_introspection_url(urljoin(base, each)) for each in GRAPHQL_BY_GET}
+        self._waiting += [_Candidate(url) for url in sorted(self._guessed)]
         self._waiting.append(_build_introspection(urljoin(base, GRAPHQL)))
         while self._waiting and not self._found and not self.ended:
             left = MAX_REQUESTS - len(self._seen)
@@ -318,7 +322,9 @@ class _Search:
         first = map(str, tried[:1])
         return NotFound(
             location=self._source.location,
-            reason="; ".join((*first, self.ended or "none where one is usually found")),
+            reason="; ".join(
+                (*first, self._withheld or self.ended or "none where one is usually found")
+            ),
             tried=tried,
             pages=tuple(self._pages),
             elsewhere=tuple(self._elsewhere),
@@ -423,8 +429,15 @@ class _Search:
                 url for url in list_urls_below(answer.final_url) if is_same_site(item.url, url)
             ]
             self._waiting += [_Candidate(url) for url in below]
-        if item.url in self._source.urls and not item.body and is_endpoint_hint(answer.body):
-            self._waiting.insert(0, _build_introspection(item.url))
+        # A 404 may quote the path that was guessed.
+        is_guess = item.url in self._guessed and answer.status in (200, 400, 405)
+        is_asked = (item.url in self._source.urls or is_guess) and not item.body
+        if is_asked and is_endpoint_hint(answer.body):
+            # What was named goes first; what was guessed comes after the usual endpoint.
+            place = len(self._waiting) if is_guess else 0
+            self._waiting.insert(place, _build_introspection(item.url.partition("?")[0]))
+        if item.body and answer.status in (200, 400):
+            self._withheld = self._withheld or describe_withheld_schema(item.url, answer)
         attempt = Attempt(item.url, outcome)
         if item.url in self._source.urls and not item.body:
             self._named, self._is_refused = attempt, answer.status >= 400

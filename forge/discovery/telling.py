@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from urllib.parse import urlsplit
 
 from forge.discovery.leads import decode_text, is_page
@@ -45,6 +47,33 @@ def describe_answer(answer: FetchResponse) -> str:
     # No sign of ours can be closed by what is quoted.
     quoted = f'"{words}"'.replace("`", "'") if words else ""
     return ", ".join(filter(None, (media.replace("`", "'"), quoted)))
+
+
+def describe_withheld_schema(url: str, answer: FetchResponse) -> str:
+    """Return what a person can do where a GraphQL endpoint answers a query for its schema with
+    errors, as where introspection is turned off; "" for any other answer.
+    """
+    said = _find_graphql_error(answer.body[:_HEAD])
+    if not said:
+        return ""
+    place = render_urls([url])
+    told = sanitize_prose(said, MAX_WORDS).replace("`", "'")
+    return (
+        f'the GraphQL endpoint {place} does not tell its schema: "{told}". Where you have the '
+        f"schema as a file: `toolwright forge schema.graphql --base-url {quote(place)}`"
+    )
+
+
+def _find_graphql_error(body: bytes) -> str:
+    """The first error's message of a GraphQL answer; "" for what is none."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    errors = said.get("errors") if isinstance(said, dict) else None
+    first = errors[0] if isinstance(errors, list) and errors else None
+    message = first.get("message") if isinstance(first, dict) else None
+    return message if isinstance(message, str) else ""
 
 
 def render_attempts(attempts: Sequence[Attempt]) -> str:

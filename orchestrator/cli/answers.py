@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from orchestrator.cli.terminal import out, print_note
+from orchestrator.cli.terminal import out, print_note, print_text
 from orchestrator.results.opening import open_result, unwrap_answer
 from orchestrator.results.shape import cut_text, write_json
 from sandbox import exactjson
@@ -57,6 +57,19 @@ def print_answer(result: Mapping[str, Any]) -> None:
         print_note(note)
     if rendered.cut:
         print_note(ALL)
+
+
+def print_failure(result: Mapping[str, Any], message: str) -> None:
+    """Print what a failed call says; at a terminal, of an answer with data beside its errors, the
+    data as any other and the errors below it.
+    """
+    value, errors = open_result(result, _parse_json)
+    if not out.is_terminal or not errors or not isinstance(value, Mapping | list):
+        print_text(message, "red")
+        return
+    for part in render_answer(value, out.width).parts:
+        out.print(part)
+    print_text("\n".join(errors), "red")
 
 
 def render_answer(value: Any, width: int = 80) -> RenderedAnswer:

@@ -28,7 +28,8 @@ def find_undecided(
     `versions` are all registered ones, the newest first; `before` is the current one's bundle, None
     where it cannot be read.
     """
-    changes = tuple(_iterate_changes(versions, before, after, source))
+    # Of a GraphQL server all requests go to one address.
+    changes = tuple(dict.fromkeys(_iterate_changes(versions, before, after, source)))
     current = versions[0]
     digests = (current.digest, after.compute_digest())
     if not changes or digests[0] == digests[1]:

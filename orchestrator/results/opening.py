@@ -12,6 +12,7 @@ _ENVELOPE = frozenset({"status", "body", "text", "content_type", "headers", "pag
 """What our HTTP tools answer with (docs/runtime-protocol.md)."""
 _GRAPHQL = frozenset({"data", "extensions"})
 """What a GraphQL answer without errors has (October 2021, section 7.1)."""
+_PARTIAL = _GRAPHQL | {"errors"}
 MAX_LINK = 1000
 _NEXT_LINK = re.compile(r"<([^<>]*)>[^<>,]*;\s*rel=\"?[^\",;<>]*\bnext\b", re.IGNORECASE)
 _NEXT_PAGES = frozenset(
@@ -33,6 +34,9 @@ def open_result(
     if not texts and structured is not None:
         return structured, ()
     own = next((text for text in texts if isinstance(parse(text), dict | list)), None)
+    if own is not None and result.get("isError") and (data := _find_partial_data(parse(own))):
+        # The errors are about parts of it (GraphQL, October 2021, section 7.1).
+        return unwrap_graphql({"data": data}), tuple(text for text in texts if text is not own)
     if own is None or result.get("isError"):
         return join_texts(content), ()
     value = structured if structured is not None else parse(own)
@@ -78,6 +82,15 @@ def unwrap_graphql(body: Any) -> Any:
         made["nodes"] = [edge["node"] for edge in edges]
     following = ("hasNextPage", "endCursor") if info.get("hasNextPage") else ()
     return {**{name: info[name] for name in following if name in info}, **made}
+
+
+def _find_partial_data(body: Any) -> Mapping[str, Any] | None:
+    """The data that a GraphQL answer has beside its errors; None where there is none."""
+    if not isinstance(body, Mapping) or not {"data", "errors"} <= body.keys() <= _PARTIAL:
+        return None
+    data = body["data"]
+    has_any = isinstance(data, Mapping) and any(each is not None for each in data.values())
+    return data if has_any else None
 
 
 def _is_plain_edge(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -21,7 +21,7 @@ from forge.readers.graphql.schema import (
     find_schema_object,
     read_schema,
 )
-from forge.readers.graphql.selection import select_fields
+from forge.readers.graphql.selection import PagingVariable, SelectionSet, select_fields
 from forge.readers.openapi.reader import MAX_OPERATIONS, ParsedApi
 from forge.readers.openapi.servers import normalize_url
 from forge.text import extract_first_sentence, sanitize_line, sanitize_prose
@@ -47,6 +47,13 @@ _HINT = re.compile(
 )
 _IDENTIFYING = frozenset("code guid id key number sku slug uuid".split())
 """Last words of arguments that tell one thing from others."""
+_FILE = "Upload"
+"""The scalar for a file, which goes into a form beside the document and not into its variables
+(https://github.com/jaydenseric/graphql-multipart-request-spec).
+"""
+_TAKES_FILE = "it requires a file (Upload), which is sent by a form and not as JSON; left out"
+_CLASS = re.compile(r"(?:Node|Type)\Z")
+"""What Graphene's users name a type by beside the thing: `BookNode`, `BookType`."""
 _RESULT = re.compile(r"(?:Connection|Payload|Edge|Result|Response|Output)\Z")
 
 
@@ -91,11 +98,11 @@ def read_graphql(document: Document, base_url: str | None = None) -> ParsedApi:
     schema = read_schema(told, complain)
     # A schema that somebody wrote down is no answer of its API.
     answered = "" if document.root.get(WRITTEN) else (document.url or "").partition("?")[0]
-    endpoint = _split_endpoint(base_url or answered)
+    endpoint = _split_endpoint(base_url) if base_url else _split_answering(answered)
     if endpoint is None:
         reason = "it does not say where the API is; give the endpoint's URL as the base URL"
         raise NoUsableOperation(document.name, reason)
-    operations = tuple(_build_operations(schema, endpoint))[:MAX_OPERATIONS]
+    operations = tuple(_build_operations(schema, endpoint, complain))[:MAX_OPERATIONS]
     if not operations:
         raise NoUsableOperation(document.name, "it has no query and no mutation", tuple(problems))
     spec = APISpec(
@@ -111,23 +118,48 @@ def read_graphql(document: Document, base_url: str | None = None) -> ParsedApi:
 
 def _split_endpoint(url: str) -> tuple[str, str] | None:
     """Split an endpoint to (server, path); a URL without a path gets `/graphql`."""
+    split = _split_answering(url)
+    return (split[0], f"/{ENDPOINT}") if split and split[1] == "/" else split
+
+
+def _split_answering(url: str) -> tuple[str, str] | None:
+    """Split the URL that gave a schema to (server, path). A slash at its end stays: Django and
+    others know `/graphql/` only, and one that answers at `/` need not do so elsewhere.
+    """
     known = normalize_url(url) if url else ""
     if not known:
         return None
     parts = urlsplit(known)
     directory, _, last = parts.path.rpartition("/")
-    return f"{parts.scheme}://{parts.netloc}{directory}", f"/{last or ENDPOINT}"
+    slash = "/" if last and urlsplit(url.strip()).path.endswith("/") else ""
+    return f"{parts.scheme}://{parts.netloc}{directory}", f"/{last}{slash}"
 
 
-def _build_operations(schema: GraphqlSchema, endpoint: tuple[str, str]) -> Iterator[Operation]:
+def _build_operations(
+    schema: GraphqlSchema, endpoint: tuple[str, str], complain: Callable[[str, str], None]
+) -> Iterator[Operation]:
     taken: set[str] = set()
     kinds: tuple[tuple[Kind, str], ...] = (("query", schema.query), ("mutation", schema.mutation))
     for kind, root in kinds:
         type_ = schema.types.get(root)
-        for field in type_.fields if type_ else ():
+        for each in type_.fields if type_ else ():
+            field = _leave_out_files(schema, each)
+            if any(
+                argument.is_needed for argument in each.arguments if argument not in field.arguments
+            ):
+                complain(f"/types/{root}/fields/{each.name}", _TAKES_FILE)
+                continue
             name = field.name if field.name not in taken else f"{field.name}_{kind}"
             taken.add(name)
             yield _build_operation(schema, endpoint, kind, field, name)
+
+
+def _leave_out_files(schema: GraphqlSchema, field: GraphqlField) -> GraphqlField:
+    """The field without the arguments that take a file."""
+    type_ = schema.types.get(_FILE)
+    is_known = type_ is not None and type_.kind == "SCALAR"
+    kept = [a for a in field.arguments if not (is_known and a.type.innermost_name == _FILE)]
+    return replace(field, arguments=tuple(kept))
 
 
 def _build_operation(
@@ -135,8 +167,7 @@ def _build_operation(
 ) -> Operation:
     server, path = endpoint
     asked = select_fields(schema, field.type, {argument.name for argument in field.arguments})
-    paged = tuple(replace(argument, name=named) for named, argument in asked.variables)
-    arguments = (*field.arguments, *paged)
+    arguments = (*field.arguments, *map(_build_paging_argument, asked.variables))
     answer = {
         "type": "object",
         "properties": {
@@ -163,7 +194,7 @@ def _build_operation(
         ),
         responses=(Response("200", content=(MediaType("application/json", answer),)),),
         deprecated=field.deprecated,
-        document=_render_document(kind, field, name, asked.lines, paged),
+        document=_render_document(kind, field, name, asked),
     )
 
 
@@ -186,7 +217,8 @@ def _names_thing(schema: GraphqlSchema, field: GraphqlField) -> bool:
     last = {(split_words(name) or [""])[-1] for name in told}
     given = schema.types.get(field.type.innermost_name)
     members = given.possible if given is not None and given.kind == "UNION" else ()
-    called = [split_words(name) for name in (field.type.innermost_name, *members)]
+    names = (field.type.innermost_name, *members)
+    called = [split_words(_CLASS.sub("", name) or name) for name in names]
     return split_words(named) in called and last <= _IDENTIFYING
 
 
@@ -202,19 +234,31 @@ def _find_variable_type(argument: InputValue) -> TypeRef:
     return argument.type if argument.is_needed else replace(argument.type, required=False)
 
 
+def _build_paging_argument(variable: PagingVariable) -> InputValue:
+    """The argument as a caller of the tool sees it."""
+    argument = replace(variable.argument, name=variable.name)
+    return argument if variable.value is None else replace(argument, default=str(variable.value))
+
+
+def _declare_paging_variable(variable: PagingVariable) -> str:
+    declared = f"${variable.name}: {_find_variable_type(variable.argument)}"
+    return declared if variable.value is None else f"{declared} = {variable.value}"
+
+
 def _render_document(
     kind: Kind,
     field: GraphqlField,
     name: str,
-    lines: tuple[str, ...],
-    paged: tuple[InputValue, ...],
+    asked: SelectionSet,
 ) -> str:
-    variables = (*field.arguments, *paged)
-    declared = ", ".join(f"${a.name}: {_find_variable_type(a)}" for a in variables)
+    variables = [f"${a.name}: {_find_variable_type(a)}" for a in field.arguments]
+    variables += map(_declare_paging_variable, asked.variables)
+    declared = ", ".join(variables)
     given = ", ".join(f"{a.name}: ${a.name}" for a in field.arguments)
     head = f"{kind} {name}({declared}) {{" if declared else f"{kind} {name} {{"
-    asked = f"  {field.name}({given})" if given else f"  {field.name}"
-    body = [f"{asked} {{", *(f"    {line}" for line in lines), "  }"] if lines else [asked]
+    called = f"  {field.name}({given})" if given else f"  {field.name}"
+    lines = [f"    {line}" for line in asked.lines]
+    body = [f"{called} {{", *lines, "  }"] if lines else [called]
     document = "\n".join([head, *body, "}"])
     assert classify_document(document) == kind
     return document

@@ -1,12 +1,13 @@
 """Selection sets for the values of GraphQL fields, and the JSON Schemas of their responses.
 
 A set has the leaves, and objects down to a depth at which it stays small. Fields with required
-arguments are left out, and so are those that are looked up by an argument, and fields of a type
-that is being selected already.
+arguments are left out, and so are those that are looked up by an argument, fields of a type that
+is being selected already, and objects of which nothing but their place in a list would be left.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,18 +32,34 @@ PAGING = frozenset(
     "cursor".split()
 )
 """Arguments that say which part of a list is asked for (Relay's and the usual others)."""
+CONNECTION_SIZE = 10
+"""How many items of a connection within an answer are asked for where the caller does not say:
+GitHub, Shopify and Saleor answer none at all without `first`, and count the costs of a query by it.
+"""
+_PLACES = frozenset({_TYPE_NAME, "cursor", "pageInfo"})
+"""What an object in a connection, or a connection, tells of the place in the list only."""
+
+
+@dataclass(frozen=True)
+class PagingVariable:
+    """A variable that fills an argument by which a list within an answer is paged. `value` is sent
+    where the caller gives none.
+    """
+
+    name: str
+    argument: InputValue
+    value: int | None = None
 
 
 @dataclass(frozen=True)
 class SelectionSet:
     """The lines between a field's braces, without outer indentation; none for a leaf. `schema` is
-    the JSON Schema of the field's value; `variables` are those that the lines use, each with the
-    argument that it fills.
+    the JSON Schema of the field's value; `variables` are those that the lines use.
     """
 
     lines: tuple[str, ...]
     schema: dict[str, Any]
-    variables: tuple[tuple[str, InputValue], ...] = ()
+    variables: tuple[PagingVariable, ...] = ()
 
 
 class _SelectionTooLarge(Exception):
@@ -104,29 +121,44 @@ class _Selector:
         """The fields of a type, of those that are `kept`; `schema` is that of each by its name."""
         lines: list[str] = []
         properties: dict[str, Any] = {}
-        variables: list[tuple[str, InputValue]] = []
-        for chosen, inner in self._choose_fields(type_, depth, within, kept):
+        variables: list[PagingVariable] = []
+        # The items of a connection come before what is said of the page: an answer that is cut for
+        # reading has them.
+        found = self._choose_fields(type_, depth, within, kept)
+        for chosen, inner in sorted(found, key=lambda each: each[0].name == "pageInfo"):
             properties[chosen.name] = inner.schema
             own = self._name_variables(chosen) if inner.lines else ()
-            given = ", ".join(f"{argument.name}: ${named}" for named, argument in own)
+            given = ", ".join(f"{each.argument.name}: ${each.name}" for each in own)
             head = f"{chosen.name}({given})" if given else chosen.name
             lines += _render_braces(head, inner.lines)
             variables += (*own, *inner.variables)
         return SelectionSet(tuple(lines), properties, tuple(variables))
 
-    def _name_variables(self, field: GraphqlField) -> tuple[tuple[str, InputValue], ...]:
+    def _name_variables(self, field: GraphqlField) -> tuple[PagingVariable, ...]:
         """A variable for each argument by which a list within an answer is paged, none for others:
-        `orders_first` is how many of the orders.
+        `orders_first` is how many of the orders. A connection that does not say how many it gives
+        is asked for its first, and not backwards: many refuse `first` beside `last`.
         """
+        sized = self._is_connection(field) and any(
+            a.name == "first" and a.type.name == "Int" and a.default is None
+            for a in field.arguments
+        )
         found = []
         for argument in field.arguments:
+            if sized and argument.name in ("last", "before"):
+                continue
             if argument.name in PAGING and argument.type.item is None:
                 number, named = 1, f"{field.name}_{argument.name}"
                 while named in self.taken:
                     number, named = number + 1, f"{field.name}_{argument.name}_{number + 1}"
                 self.taken.add(named)
-                found.append((named, argument))
+                value = CONNECTION_SIZE if sized and argument.name == "first" else None
+                found.append(PagingVariable(named, argument, value))
         return tuple(found)
+
+    def _is_connection(self, field: GraphqlField) -> bool:
+        type_ = self.schema.types.get(field.type.innermost_name)
+        return type_ is not None and any(inner.name == "pageInfo" for inner in type_.fields)
 
     def _choose_fields(
         self,
@@ -146,8 +178,23 @@ class _Selector:
                 continue
             if field.name == "edges" and "nodes" in names:
                 continue
-            if self._is_leaf(field) or (depth > 0 and self._is_new(field, within)):
+            if self._is_leaf(field):
                 yield field, self.select_value(field.type, depth - 1, within)
+            elif depth > 0 and self._is_new(field, within):
+                # The edges of a connection are its rows, as `nodes` are, and no level beside them.
+                below = depth if field.name == "edges" else depth - 1
+                inner = self.select_value(field.type, below, within)
+                if not self._tells_place_only(field, inner.lines):
+                    yield field, inner
+
+    def _tells_place_only(self, field: GraphqlField, lines: tuple[str, ...]) -> bool:
+        """Whether an object has more to tell than its place in a list, and these lines do not ask
+        for it: what it has lies deeper than this attempt goes.
+        """
+        type_ = self.schema.types[field.type.innermost_name]
+        asked = {re.split(r"[ (]", line)[0] for line in lines if line[0] not in " }"}
+        has = {inner.name for inner in type_.fields}
+        return type_.kind == "OBJECT" and asked <= _PLACES and not has <= _PLACES
 
     def _count_field(self) -> None:
         self.seen += 1
@@ -166,7 +213,7 @@ class _Selector:
 
     def _render_fragments(
         self, type_: GraphqlType, properties: dict[str, Any], depth: int, within: tuple[str, ...]
-    ) -> tuple[list[str], list[tuple[str, InputValue]]]:
+    ) -> tuple[list[str], list[PagingVariable]]:
         """Render fragments with the fields of the possible types that the type itself does not
         have, and return the variables that they use. What an object would have of its own, these
         have one level less of: they are many. Of a name that two of them give different types only
@@ -174,7 +221,7 @@ class _Selector:
         """
         depth = max(depth - 1, 0)
         lines: list[str] = []
-        variables: list[tuple[str, InputValue]] = []
+        variables: list[PagingVariable] = []
         asked: dict[str, TypeRef] = {}
         shared = set(properties)
         for name in type_.possible[:MAX_POSSIBLE]:

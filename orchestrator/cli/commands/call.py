@@ -15,7 +15,7 @@ from orchestrator.approvals.accounts import choose_account
 from orchestrator.approvals.text import escape_line
 from orchestrator.calling import Caller, open_caller
 from orchestrator.calls import Call, Done, Pending, Reply, split_tool_name
-from orchestrator.cli.answers import print_answer
+from orchestrator.cli.answers import print_answer, print_failure
 from orchestrator.cli.identifiers import (
     ArgumentWord,
     StoredName,
@@ -198,7 +198,7 @@ def _print_reply(reply: Reply) -> None:
     """A person at the terminal gets the answer as a table or lines, a pipe as it came."""
     if isinstance(reply, Done):
         if reply.outcome.failure:
-            print_text(reply.outcome.failure.message, "red")
+            print_failure(reply.outcome.result, reply.outcome.failure.message)
             if reply.is_drift:
                 print_note(f"(Why: {reply.cause})")
         elif out.is_terminal:

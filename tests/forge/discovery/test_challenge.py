@@ -51,6 +51,10 @@ def test_without_any_hint_the_common_headers_are_guessed_and_said_to_be_guesses(
     assert "not said where it goes" in needs.render_question()
 
 
+def test_a_guess_that_the_key_goes_into_authorization_says_that_bearer_stands_before_it() -> None:
+    assert "(or Authorization, mostly as `Bearer TOKEN`)" in asked().render_question()
+
+
 def test_what_asks_for_a_token_may_be_logged_in_to_and_what_asks_for_a_key_not() -> None:
     assert "`toolwright login http://h/api`" in asked("Bearer").render_question()
     assert "login" not in asked('X-API-Key realm="PowerDNS"').render_question()

@@ -30,6 +30,7 @@ from forge.errors import (
     NotAnApiDescription,
     SourceUnreachable,
 )
+from forge.readers.graphql.reader import build_introspection_url
 from forge.sources import ApiSource
 from tests.world.fetch import loopback_fetch
 from tests.world.site import Answer, Asked, Page, site
@@ -103,6 +104,43 @@ def test_documentation_that_is_guessed_says_what_the_named_path_answered() -> No
     assert result.instead is not None
     assert result.instead.outcome == "HTTP 404"
     assert missing({"/guide": page}, "/guide").instead is None
+
+
+SCHEMA = b'{"data": {"__schema": {"queryType": {"name": "Query"}, "types": []}}}'
+GRAPHIQL = b"<!DOCTYPE html><html><title>GraphiQL</title></html>"
+
+
+@pytest.mark.parametrize("path", ["/api/graphql", "/graphql/"])
+def test_an_endpoint_that_shows_a_browser_its_page_is_asked_by_post_for_its_schema(
+    path: str,
+) -> None:
+    with site() as here:
+        asking = build_introspection_url(here.url + path).removeprefix(here.url)
+        here.pages |= {
+            asking: Page(GRAPHIQL, headers=(("Content-Type", "text/html"),)),
+            path: lambda asked: Page(SCHEMA) if asked.method == "POST" else Page(b"", 404),
+        }
+        result = look(here.url)
+        assert isinstance(result, FoundDocument), result
+        assert (result.location, result.dialect) == (here.url + path, "graphql")
+
+
+def test_a_guessed_endpoint_that_a_404_quotes_is_not_posted_to() -> None:
+    with site() as here:
+        asking = build_introspection_url(f"{here.url}/api/graphql").removeprefix(here.url)
+        here.pages[asking] = Page(b"Cannot GET /api/graphql", 404)
+        look(here.url)
+    assert {asked.path for asked in here.asked if asked.method == "POST"} == {"/graphql"}
+
+
+def test_an_endpoint_that_withholds_its_schema_is_named_with_what_to_do() -> None:
+    refusal = Page(b'{"errors": [{"message": "GraphQL introspection is `disabled`"}]}', 400)
+    result = missing({"/graphql": refusal})
+    assert "/graphql does not tell its schema: " in result.reason
+    assert "\"GraphQL introspection is 'disabled'\"" in result.reason
+    assert "`toolwright forge schema.graphql --base-url http://127.0.0.1:" in result.reason
+    for other in (Page(b'{"errors": "none"}'), Page(b"[" * 9000), Page(b"{}", 400)):
+        assert "schema" not in missing({"/graphql": other}).reason
 
 
 @pytest.mark.parametrize("place", WELL_KNOWN)

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator.cli.answers import MAX_ROWS, print_answer, render_answer
+from orchestrator.results.opening import open_result
 
 
 def shown(value: Any, width: int = 100) -> str:
@@ -24,6 +25,13 @@ def deep(levels: int) -> Any:
     for _ in range(levels):
         value = {"in": [value]}
     return value
+
+
+def parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 def test_a_list_of_objects_is_a_table_with_plain_columns_first() -> None:
@@ -85,6 +93,27 @@ def test_what_stands_around_a_graphql_answer_goes_where_nothing_else_is_told(
     body: dict[str, Any], told: str
 ) -> None:
     assert told in shown({"status": 200, "body": body})
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        ({"ships": [SHIP]}, [SHIP]),
+        ({"ships": None}, None),
+        (None, None),
+    ],
+)
+def test_data_beside_errors_is_opened_and_the_errors_are_told_beside_it(
+    data: Any, value: Any
+) -> None:
+    body = json.dumps({"data": data, "errors": [{"message": "not allowed"}]})
+    texts = ("the API answered with errors: not allowed", body)
+    content = [{"type": "text", "text": text} for text in texts]
+    opened, notes = open_result({"isError": True, "content": content}, parse)
+    if value is None:
+        assert (opened, notes) == ("\n".join(texts), ())
+    else:
+        assert (opened, notes) == (value, texts[:1])
 
 
 def test_a_list_beside_objects_is_a_table_below_them_and_two_lists_are_a_tree() -> None:

@@ -83,6 +83,107 @@ def test_a_list_within_an_answer_keeps_the_arguments_that_page_it_and_no_other()
     assert prove_static(bundle).passed
 
 
+def test_a_connection_within_an_answer_is_asked_for_its_first_items_unless_told_how_many() -> None:
+    told = build_schema("""
+        type PageInfo { hasNextPage: Boolean! }
+        type Tag { name: String! }
+        type TagEdge { cursor: String! node: Tag! }
+        type Tags { edges: [TagEdge!]! pageInfo: PageInfo! }
+        type Post { id: ID! tags(first: Int, after: String, last: Int, before: String): Tags! }
+        type Query { post: Post }
+    """)
+    (tool,) = compiled({"data": dict(introspection_from_schema(told))}).bundle.tools
+    document = tool.requests[0].document
+    asked = []
+
+    def tags(info: Any, **given: Any) -> dict[str, Any]:
+        asked.append(given)
+        return {"edges": [], "pageInfo": {"hasNextPage": False}}
+
+    for variables in ({}, {"tags_first": 3}):
+        root = {"post": {"id": "1", "tags": tags}}
+        said = graphql_sync(told, document, root_value=root, variable_values=variables)
+        assert said.errors is None
+    assert asked == [{"first": 10}, {"first": 3}]
+    assert "Default: 10." in str(tool.input_schema["properties"]["tags_first"])
+
+
+def test_the_items_of_a_connection_are_answered_before_what_is_said_of_the_page() -> None:
+    told = build_schema("""
+        type PageInfo { hasNextPage: Boolean! }
+        type Post { id: ID! }
+        type Posts { pageInfo: PageInfo! nodes: [Post!]! }
+        type Query { posts: Posts }
+    """)
+    (tool,) = compiled({"data": dict(introspection_from_schema(told))}).bundle.tools
+    root = {"posts": {"nodes": [{"id": "1"}], "pageInfo": {"hasNextPage": False}}}
+    said = graphql_sync(told, tool.requests[0].document, root_value=root)
+    assert said.data is not None
+    assert list(said.data["posts"]) == ["nodes", "pageInfo"]
+
+
+def test_a_list_is_not_asked_for_where_only_places_in_it_would_be_told() -> None:
+    told = build_schema("""
+        type PageInfo { hasNextPage: Boolean! }
+        type Leaf { name: String! }
+        type LeafEdge { cursor: String! node: Leaf! }
+        type Leaves { edges: [LeafEdge!]! pageInfo: PageInfo! }
+        type Twig { name: String! leaves(first: Int): Leaves! }
+        type Branch { name: String! twig: Twig! }
+        type Tree { name: String! branch: Branch! }
+        type Query { tree: Tree! }
+    """)
+    (tool,) = compiled({"data": dict(introspection_from_schema(told))}).bundle.tools
+    document = tool.requests[0].document
+    assert validate(told, parse(document)) == []
+    assert "twig" in document
+    assert "leaves" not in document
+
+
+def test_the_edges_of_a_connection_lead_as_deep_as_its_nodes_do() -> None:
+    told = build_schema("""
+        type Leaf { name: String! }
+        type Leaves { rows: [Leaf!]! }
+        type Twig { name: String! leaves: Leaves! }
+        type TwigEdge { cursor: String! node: Twig! }
+        type Twigs { edges: [TwigEdge!]! }
+        type Query { twigs: Twigs! }
+    """)
+    (tool,) = compiled({"data": dict(introspection_from_schema(told))}).bundle.tools
+    document = tool.requests[0].document
+    twig = {"name": "a", "leaves": {"rows": [{"name": "b"}]}}
+    root = {"twigs": {"edges": [{"cursor": "1", "node": twig}]}}
+    assert graphql_sync(told, document, root_value=root).data == root
+
+
+def test_what_requires_a_file_is_left_out_and_told_and_an_optional_file_is_no_argument() -> None:
+    told = build_schema("""
+        scalar Upload
+        type Query { version: String }
+        type Mutation { attach(id: ID!, file: Upload!): Boolean
+          note(text: String!, files: [Upload!]): Boolean }
+    """)
+    made = compiled({"data": dict(introspection_from_schema(told))})
+    assert [tool.name for tool in made.bundle.tools] == ["version", "note"]
+    note = made.bundle.get_tool("note")
+    assert set(note.input_schema["properties"]) == {"text"}
+    assert validate(told, parse(note.requests[0].document)) == []
+    (problem,) = made.problems
+    assert "Upload" in problem.reason
+    assert problem.pointer.endswith("/attach")
+
+
+@pytest.mark.parametrize("path", ["/", "/graphql/", "/query"])
+def test_calls_go_to_the_very_address_that_told_the_schema(path: str) -> None:
+    url = f"https://shop.example{path}"
+    document = parse_document(json.dumps(introspection()).encode(), "schema", url=url)
+    bundle = compile_document(document).bundle
+    policy = build_tool_policy(bundle, "version")
+    body = json.dumps({"query": bundle.get_tool("version").requests[0].document}).encode()
+    headers = (("content-type", "application/json"),)
+    assert policy.find_rule(WireRequest("POST", url, headers, body))
+
+
 def test_a_field_that_is_looked_up_by_an_argument_is_not_asked_for_without_it() -> None:
     told = build_schema("""
         type Post { id: ID! title(locale: String): String valueByKey(key: String): String
@@ -106,6 +207,19 @@ def test_a_query_that_is_called_as_a_member_of_the_union_that_it_gives_is_a_read
     """)
     bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
     assert {tool.name: tool.access for tool in bundle.tools} == {"book": "read", "cancel": "write"}
+
+
+@pytest.mark.parametrize("named", ["Book", "BookNode", "BookType"])
+def test_a_query_that_is_called_as_its_type_is_a_read_also_where_it_is_named_by_its_class(
+    named: str,
+) -> None:
+    told = build_schema(f"""
+        type {named} {{ id: ID! title: String }}
+        type Query {{ book(id: ID!): {named} cancel(id: ID!): {named} }}
+    """)
+    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    access = {tool.name: tool.access for tool in bundle.tools}
+    assert access == {"book": "read", "cancel": "write"}
 
 
 def test_what_an_answer_may_be_has_its_objects_and_lists_whichever_it_is() -> None:
