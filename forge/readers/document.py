@@ -40,13 +40,9 @@ _NAMELESS = 'in "<unicode string>", '
 """What PyYAML calls a document that it got as a text."""
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_GRAPHQL_TYPE = re.compile(
-    r"^\ufeff?(?:extend )?(?:schema|(?:type|input|interface|enum) \w++[^{:\n]*+) ?\{ *$",
-    re.MULTILINE,
-)
-_GRAPHQL_BRACE = re.compile(
-    r"^\ufeff?(?:extend )?(?:schema|(?:type|input|interface|enum) \w++[^{:\n]*+) ?\{", re.MULTILINE
-)
+_TYPE_HEAD = r"^\ufeff?(?:extend )?(?:schema|(?:type|input|interface|enum) \w++[^{:\n]*+) ?\{"
+_GRAPHQL_BRACE = re.compile(_TYPE_HEAD, re.MULTILINE)
+_GRAPHQL_TYPE = re.compile(f"{_TYPE_HEAD} *$", re.MULTILINE)
 _GRAPHQL_START = re.compile(
     r"[\s\ufeff]*+(?:#[^\n]*+\n\s*+)*+"
     r"(?:\"|(?:directive @|(?:type|schema|extend|scalar|enum|interface|input|union)\b)(?! *:))"

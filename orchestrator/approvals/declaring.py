@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from orchestrator.approvals.granting import add_grant
+from orchestrator.approvals.granting import add_grant, load_registered
 from orchestrator.approvals.grants import find_secret_name
 from registry.approvals.grants import GrantTable
-from registry.errors import RowNotFound
 from registry.models import Entry, build_entry
 from registry.secrets.signing import Signer
 from registry.servers.bundles import Bundles
@@ -16,7 +15,6 @@ from registry.servers.entries import ServerTable
 from sandbox.bundle.launch import AUTHOR
 from sandbox.bundle.model import Bundle
 from sandbox.bundle.permissions import Permission, check_nesting, parse_permissions
-from sandbox.errors import BundleInvalid
 
 DECLARED_LATER = ("network", "env", "fs")
 """Kinds of permissions that `toolwright add` takes."""
@@ -81,10 +79,8 @@ def declare_permission(
 
 def describe_variable(servers: ServerTable, shelf: Bundles, name: str, secret: str) -> str:
     """As which variable a third-party server gets a secret, or what gives it; "" for others."""
-    try:
-        launch = shelf.load_bundle(servers.get(name)).launch
-    except (RowNotFound, BundleInvalid):
-        return ""
+    bundle = load_registered(servers, shelf, name)
+    launch = bundle.launch if bundle is not None else None
     if launch is None:
         return ""
     variables = [variable for variable, given in launch.secrets.items() if given == secret]

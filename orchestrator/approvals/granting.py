@@ -27,6 +27,7 @@ from registry.secrets.signing import Signer
 from registry.servers.bundles import Bundles
 from registry.servers.entries import ServerTable
 from sandbox.bundle.launch import AUTHOR
+from sandbox.bundle.model import Bundle
 from sandbox.bundle.packages import normalize_name
 from sandbox.bundle.permissions import check_path, parse_permission, parse_permissions
 from sandbox.credentials.uses import SecretUse, list_secret_uses
@@ -163,15 +164,22 @@ def unbind_secret(grants: GrantTable, server: str, name: str, by: str, now: floa
     grants.remove_grant(f"{server}.{name}", "secret", by, now)
 
 
+def load_registered(servers: ServerTable, shelf: Bundles, server: str) -> Bundle | None:
+    """The bundle of a server's registered version; None where there is none that can be read."""
+    try:
+        return shelf.load_bundle(servers.get(server))
+    except (RowNotFound, BundleInvalid):
+        return None
+
+
 def find_declared_uses(
     servers: ServerTable, shelf: Bundles, server: str, name: str
 ) -> tuple[SecretUse, ...]:
     """Where the registered version of a server would take a secret, of any account of a credential;
     () where there is none such.
     """
-    try:
-        bundle = shelf.load_bundle(servers.get(server))
-    except (RowNotFound, BundleInvalid):
+    bundle = load_registered(servers, shelf, server)
+    if bundle is None:
         return ()
     declared = list_secret_uses(bundle)
     return declared.get(name) or declared.get(split_secret(name)[0], ())
@@ -179,9 +187,8 @@ def find_declared_uses(
 
 def find_credential_names(servers: ServerTable, shelf: Bundles, server: str) -> tuple[str, ...]:
     """The names of the secrets that the registered version of a server asks for."""
-    try:
-        bundle = shelf.load_bundle(servers.get(server))
-    except (RowNotFound, BundleInvalid):
+    bundle = load_registered(servers, shelf, server)
+    if bundle is None:
         return ()
     return tuple(credential.name for credential in bundle.credentials)
 
@@ -190,11 +197,8 @@ def describe_credential(servers: ServerTable, shelf: Bundles, server: str, name:
     """What the description of a registered server's API says of a credential, cleaned; "" where it
     says nothing.
     """
-    try:
-        bundle = shelf.load_bundle(servers.get(server))
-    except (RowNotFound, BundleInvalid):
-        return ""
-    schemes = bundle.spec.security_schemes if bundle.spec else ()
+    bundle = load_registered(servers, shelf, server)
+    schemes = bundle.spec.security_schemes if bundle is not None and bundle.spec else ()
     own = split_secret(name)[0]
     return next((scheme.description for scheme in schemes if scheme.name in (name, own)), "")
 

@@ -231,11 +231,9 @@ def hide_outcome(outcome: Outcome, tape: CallLog) -> Outcome:
 
 
 async def hide_outcome_beside(call: Call, outcome: Outcome, tape: CallLog) -> Outcome:
-    """The outcome as it may be written down. What an API answered is searched beside the event
-    loop, and not again for the record.
+    """The outcome as it may be written down, of a call whose `tape` hides something. What an API
+    answered is searched beside the event loop, and not again for the record.
     """
-    if tape.hide is None:
-        return outcome
     if call.secrets:
         return await run_beside(partial(hide_outcome, outcome, tape))
     await run_beside(tape.list_safe_exchanges)

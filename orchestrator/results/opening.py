@@ -33,14 +33,16 @@ def open_result(
     structured = result.get("structuredContent")
     if not texts and structured is not None:
         return structured, ()
-    own = next((text for text in texts if isinstance(parse(text), dict | list)), None)
-    if own is not None and result.get("isError") and (data := _find_partial_data(parse(own))):
+    parsed = ((text, parse(text)) for text in texts)
+    own, said = next((each for each in parsed if isinstance(each[1], dict | list)), (None, None))
+    beside = tuple(text for text in texts if text is not own)
+    if result.get("isError") and (data := _find_partial_data(said)):
         # The errors are about parts of it (GraphQL, October 2021, section 7.1).
-        return unwrap_graphql({"data": data}), tuple(text for text in texts if text is not own)
+        return unwrap_graphql({"data": data}), beside
     if own is None or result.get("isError"):
         return join_texts(content), ()
-    value = structured if structured is not None else parse(own)
-    return value, (*(text for text in texts if text is not own), *_describe_next_page(value))
+    value = structured if structured is not None else said
+    return value, (*beside, *_describe_next_page(value))
 
 
 def is_http_answer(value: Mapping[str, Any]) -> bool:
@@ -70,10 +72,10 @@ def unwrap_graphql(body: Any) -> Any:
     if not isinstance(data, Mapping) or len(data) != 1:
         return body
     (value,) = data.values()
-    if not isinstance(value, Mapping | list):
-        return data
-    info = value.get("pageInfo") if isinstance(value, Mapping) else None
-    if not isinstance(value, Mapping) or not isinstance(info, Mapping):
+    if not isinstance(value, Mapping):
+        return value if isinstance(value, list) else data
+    info = value.get("pageInfo")
+    if not isinstance(info, Mapping):
         return value
     made = {name: each for name, each in value.items() if name != "pageInfo"}
     edges = made.get("edges")

@@ -25,7 +25,14 @@ from sandbox.errors import (
 )
 from sandbox.killswitch import KillSwitch
 from sandbox.offload import INLINE_BYTES
-from sandbox.wire.exchange import Caps, Exchange, Upstream, WireRequest, WireResponse
+from sandbox.wire.exchange import (
+    Caps,
+    Exchange,
+    Upstream,
+    WireRequest,
+    WireResponse,
+    measure_response,
+)
 from sandbox.wire.policy import SAFE_METHODS, RequestRule, parse_origin
 from sandbox.wire.redaction import SHORT, may_unpack
 
@@ -122,8 +129,7 @@ class Sender:
         response = exchange.response
         if response is not None:
             redact = hide.redact_response
-            is_short = len(response.body) + len(str(response.headers)) <= SHORT
-            large = not is_short and _takes_long(response)
+            large = measure_response(response) > SHORT and _takes_long(response)
             response = await asyncio.to_thread(redact, response) if large else redact(response)
         if response and response is exchange.response:
             return exchange

@@ -23,14 +23,6 @@ class ClientHello:
     encrypted: bool
 
 
-def read_client_hello(data: bytes) -> ClientHello | None:
-    """Parse the client hello at the beginning of a connection; None if more bytes are needed.
-
-    Raises NotTls.
-    """
-    return HelloReader().read(data)
-
-
 class HelloReader:
     """Parses the client hello of a connection whose bytes come piece by piece. Each is looked at
     once: a hello may come in thousands of records, and its bytes one by one.

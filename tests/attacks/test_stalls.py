@@ -7,7 +7,7 @@ import base64
 import gzip
 import itertools
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from sandbox.broker.broker import Broker
 from sandbox.errors import UpstreamUnreachable
 from sandbox.offload import INLINE_BYTES
 from sandbox.session.interface import Limits, Outcome
-from sandbox.session.pipe import MAX_NOTICE
+from sandbox.session.pipe import MAX_NOTICE, PipeSession
 from sandbox.session.recording import CallLog
 from sandbox.wire.exchange import Headers, WireRequest
 from sandbox.wire.framing import measure_depth, parse_message
@@ -75,15 +75,20 @@ async def race(
 ) -> tuple[int, Outcome]:
     """The honest calls that ended before a hostile one, which was there first, and its outcome."""
     async with answering(say, secrets, gives=gives) as slow, answering(honest) as quick:
-        running = asyncio.create_task(slow.call("say", {}))
+        return await race_call(slow.call("say", {}), quick)
+
+
+async def race_call(slow: Coroutine[Any, Any, Outcome], quick: PipeSession) -> tuple[int, Outcome]:
+    """As `race`, of a call that is not under way yet."""
+    running = asyncio.create_task(slow)
+    await asyncio.sleep(0)
+    ended = 0
+    while ended < HONEST and not running.done():
+        assert (await quick.call("say", {})).ok
+        # A turn of the loop, in which the hostile one ends if it can.
         await asyncio.sleep(0)
-        ended = 0
-        while ended < HONEST and not running.done():
-            assert (await quick.call("say", {})).ok
-            # A turn of the loop, in which the hostile one ends if it can.
-            await asyncio.sleep(0)
-            ended += not running.done()
-        return ended, await running
+        ended += not running.done()
+    return ended, await running
 
 
 @pytest.mark.parametrize("secrets", [None, Redaction([SECRET])], ids=["forged", "third-party"])
@@ -173,14 +178,7 @@ def test_an_honest_call_does_not_wait_for_few_arguments_that_have_a_wide_schema(
 
     async def run() -> tuple[int, Outcome]:
         async with answering(honest, takes=takes) as slow, answering(honest) as quick:
-            running = asyncio.create_task(slow.call("say", {"a": [1] * 450}))
-            await asyncio.sleep(0)
-            ended = 0
-            while ended < HONEST and not running.done():
-                assert (await quick.call("say", {})).ok
-                await asyncio.sleep(0)
-                ended += not running.done()
-            return ended, await running
+            return await race_call(slow.call("say", {"a": [1] * 450}), quick)
 
     ended, outcome = asyncio.run(run())
     assert ended == HONEST

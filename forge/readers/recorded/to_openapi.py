@@ -21,6 +21,7 @@ from forge.readers.recorded.request import (
     is_showable,
     remove_secrets,
 )
+from sandbox.wire.exchange import find_header
 
 MAX_DEPTH = 12
 MAX_PROPERTIES = 200
@@ -312,9 +313,7 @@ def _build_responses(requests: Sequence[RecordedRequest]) -> dict[str, Any]:
 
 def _build_expected_response(requests: Sequence[RecordedRequest]) -> dict[str, Any]:
     """What requests without recorded answers ask for, where all name one and the same type."""
-    asked = {
-        next((value for name, value in r.headers if name.lower() == "accept"), "") for r in requests
-    }
+    asked = {find_header(request.headers, "accept") or "" for request in requests}
     kind = asked.pop().partition(";")[0].strip() if len(asked) == 1 else ""
     if not _MEDIA_TYPE.match(kind):
         return {"default": {"description": "as the API answers"}}

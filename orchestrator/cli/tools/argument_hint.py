@@ -13,7 +13,7 @@ import click
 from orchestrator.approvals.text import escape_line
 from orchestrator.cli.tools.argument_words import (
     list_alternatives,
-    list_choices,
+    list_own_values,
     list_types,
     merge_properties,
     read_words,
@@ -172,7 +172,7 @@ def list_values(schema: Any, root: Mapping[str, Any]) -> list[Any]:
     """The values that a schema lists, or that of a list's items does; at most MAX_VALUES."""
     parts = list_alternatives(schema, root)
     parts += [each for about in parts for each in list_alternatives(about.get("items"), root)]
-    found = [v for about in parts for v in list_choices(about) if v is not None][:MAX_VALUES]
+    found = [v for about in parts for v in list_own_values(about) if v is not None][:MAX_VALUES]
     return list({exactjson.dumps(value): value for value in found}.values())
 
 

@@ -142,7 +142,7 @@ class _Wanted:
     def is_decimal(self) -> bool:
         """Whether the value is a number that may be given as its text, so that no digit is lost."""
         return self.types - {"null"} == {"number", "string"} and not any(
-            list_choices(each) for each in self.alternatives
+            list_own_values(each) for each in self.alternatives
         )
 
     def takes(self, value: Any) -> bool:
@@ -188,7 +188,7 @@ def list_types(schema: Mapping[str, Any]) -> frozenset[str]:
     named = declared_types(schema)
     if named:
         return named
-    values = list_choices(schema)
+    values = list_own_values(schema)
     if values:
         return frozenset(kind for value in values for kind in _find_kinds(value))
     if "properties" in schema:
@@ -196,7 +196,7 @@ def list_types(schema: Mapping[str, Any]) -> frozenset[str]:
     return frozenset({"array"}) if "items" in schema else frozenset()
 
 
-def list_choices(schema: Mapping[str, Any]) -> list[Any]:
+def list_own_values(schema: Mapping[str, Any]) -> list[Any]:
     """The values that a schema itself lists; none where it does not."""
     values = schema.get("enum", [schema["const"]] if "const" in schema else [])
     return values if isinstance(values, list) else []

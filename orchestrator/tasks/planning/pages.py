@@ -157,11 +157,8 @@ def _list_past_states(task: str, tool: ToolDefinition, known: Set[str]) -> Itera
     """Words that say of the things themselves what a day of the rows tells: `returned loans`,
     `loans that were returned` for `returned_on`.
     """
-    schema = find_answer_schema(tool)
-    row = find_row_schema(schema) or {}
-    fields = row.get("properties")
     things = {stem_word(word) for word in split_words(tool.name)}
-    for name in islice(fields, MAX_STATES) if isinstance(fields, Mapping) else ():
+    for name in islice(find_row_fields(tool), MAX_STATES):
         words = split_words(str(name))
         if len(words) != 2 or words[1] not in _DAYS or stem_word(words[0]) in known:
             continue
@@ -182,11 +179,8 @@ _PAST_WORDS = frozenset("born bought built due lent made paid sent sold taken".s
 
 def _list_states(tool: ToolDefinition) -> Iterator[list[str]]:
     """The words of the flags and of the enumerated values that the rows of a list have."""
-    schema = find_answer_schema(tool)
-    listed = find_row_schema(schema)
-    properties = listed.get("properties") if listed is not None else None
-    count = 0
-    for name, part in properties.items() if isinstance(properties, Mapping) else ():
+    schema, count = find_answer_schema(tool), 0
+    for name, part in find_row_fields(tool).items():
         field = resolve_schema(part, schema) or {}
         if "boolean" in declared_types(field):
             yield [word for word in split_words(str(name)) if word not in _ASKING]
@@ -223,11 +217,15 @@ def _get_fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return fields if isinstance(fields, Mapping) else {}
 
 
+def find_row_fields(tool: ToolDefinition) -> Mapping[str, Any]:
+    """The fields of the rows that a tool lists, with their schemas; none where it lists none."""
+    return _get_fields(find_row_schema(find_answer_schema(tool)) or {})
+
+
 def find_row_schema(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The schema of a row: of the list that is answered, or of its only field that is one."""
     own = _open_graphql(resolve_schema(schema, schema) or {}, schema)
-    fields = own.get("properties")
-    parts = fields.values() if isinstance(fields, Mapping) else ()
+    parts = _get_fields(own).values()
     lists = [own, *(resolve_schema(part, schema) or {} for part in parts)]
     rows = [each["items"] for each in lists if "array" in declared_types(each) and "items" in each]
     return resolve_schema(rows[0], schema) if len(rows) == 1 else None

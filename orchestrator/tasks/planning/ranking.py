@@ -19,7 +19,7 @@ from orchestrator.tasks.planning.pages import (
     find_following,
     find_most,
     find_page_size,
-    find_row_schema,
+    find_row_fields,
     is_paging,
     list_answer_rows,
     takes_pages,
@@ -164,9 +164,8 @@ def _find_noun(behind: str, kept: str, tool: ToolDefinition) -> str | None:
 def _find_field(meaning: _Meaning, tool: ToolDefinition) -> str | None:
     """The one field of a list's rows that has the meaning; None for none or several."""
     schema = find_answer_schema(tool)
-    row = find_row_schema(schema)
-    properties = row.get("properties") if row is not None else None
-    if not isinstance(properties, Mapping) or len(properties) > MAX_FIELDS:
+    properties = find_row_fields(tool)
+    if len(properties) > MAX_FIELDS:
         return None
     is_measure = _is_moment if meaning == "made" else _is_number
     fields = [

@@ -565,12 +565,18 @@ def _counts_things(state: Assignment, value: Value, parameter: ToolParameter) ->
 
 def _is_of_several(state: Assignment, value: Value, parameter: ToolParameter) -> bool:
     """Whether a number tells which of several things are meant: `fines of 120` are no fine 120."""
-    said = re.search(r"\b([a-z]+)\s+of\s+\Z", state.lower[max(0, value.start - 60) : value.start])
-    if said is None or stem_word(said[1]) == said[1] or not said[1].endswith("s"):
+    said = _find_owner(state, value)
+    if stem_word(said) == said or not said.endswith("s"):
         return False
     things = state.things - w.READING_VERBS
     own = {*parameter.words} if len(parameter.words) > 1 else things
-    return stem_word(said[1]) in {stem_word(word) for word in own}
+    return stem_word(said) in {stem_word(word) for word in own}
+
+
+def _find_owner(state: Assignment, value: Value) -> str:
+    """The word that a value belongs to: `bonus` of `a bonus of 1500`; "" for none."""
+    said = re.search(r"\b([a-z]+)\s+of\s+\Z", state.lower[max(0, value.start - 60) : value.start])
+    return said[1] if said is not None else ""
 
 
 def _is_only_taker(
@@ -598,8 +604,7 @@ def _is_amount(state: Assignment, value: Value, parameter: ToolParameter) -> boo
     """Whether a number is how much of what the tool is about (`a bonus of 1500`), or how warm."""
     if _is_temperature(parameter) and _DEGREES.match(state.lower, value.end):
         return True
-    before = re.search(r"\b([a-z]+)\s+of\s+\Z", state.lower[max(0, value.start - 60) : value.start])
-    return before is not None and before[1] in state.things - w.READING_VERBS - w.WRITING_VERBS
+    return _find_owner(state, value) in state.things - w.READING_VERBS - w.WRITING_VERBS
 
 
 def _is_temperature(parameter: ToolParameter) -> bool:

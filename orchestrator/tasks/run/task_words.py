@@ -13,7 +13,12 @@ from typing import Any
 from forge.addresses import find_locations
 from orchestrator.tasks.model import Reading
 from orchestrator.tasks.planning.binding import to_singular
-from orchestrator.tasks.planning.pages import find_most, find_row_schema, is_paging
+from orchestrator.tasks.planning.pages import (
+    find_most,
+    find_row_fields,
+    find_row_schema,
+    is_paging,
+)
 from orchestrator.tasks.planning.ranking import MAX_ROWS, find_ranking, find_superlative
 from orchestrator.tasks.reading.foreign import write_plainly
 from orchestrator.tasks.reading.parameters import list_parameters
@@ -338,8 +343,7 @@ def _note_order(task: str, tool: ToolDefinition, reading: Reading) -> Reading:
     """The reading with the field told by which a list is wanted, where no argument took it: `list
     the members by name`.
     """
-    row = find_row_schema(find_answer_schema(tool)) or {}
-    fields = {stem_word(word) for name in _as_names(row) for word in split_words(name)}
+    fields = {stem_word(word) for name in _list_row_names(tool) for word in split_words(name)}
     read = {*split_words(" ".join((*reading.evidence.values(), *reading.unused)))}
     told = [
         match[0]
@@ -355,7 +359,7 @@ def _doubt_fields(tool: ToolDefinition, reading: Reading) -> Reading:
     """The reading with doubts where a word went into an argument as a form of its value and is a
     field of the rows itself: the devices that are `locked` need be no locks.
     """
-    fields = {*_as_names(find_row_schema(find_answer_schema(tool)) or {})}
+    fields = {*_list_row_names(tool)}
     told = [
         name
         for name, said in reading.evidence.items()
@@ -366,9 +370,8 @@ def _doubt_fields(tool: ToolDefinition, reading: Reading) -> Reading:
     return replace(reading, doubtful=tuple(dict.fromkeys((*reading.doubtful, *told))))
 
 
-def _as_names(row: Mapping[str, Any]) -> list[str]:
-    fields = row.get("properties")
-    return [str(name) for name in fields][:MAX_VALUES] if isinstance(fields, Mapping) else []
+def _list_row_names(tool: ToolDefinition) -> list[str]:
+    return [str(name) for name in islice(find_row_fields(tool), MAX_VALUES)]
 
 
 _BY_FIELD = re.compile(r"\bby\s+(?:the\s+)?(?P<field>[^\W\d_]{2,40})\b", re.IGNORECASE)

@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.thirdparty.clienthello import MAX_BYTES, ClientHello, NotTls, read_client_hello
+from sandbox.thirdparty.clienthello import MAX_BYTES, ClientHello, HelloReader, NotTls
+
+
+def read_client_hello(data: bytes) -> ClientHello | None:
+    return HelloReader().read(data)
 
 
 def hello(name: str | None) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import http
 from .errors import Upstream
-from .pages import follow
+from .pages import follow, tell_limit
 from .values import UNSET, Unset
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ def request(
     }
     if pages is None or isinstance(max_items, Unset):
         return _send(template, document, given, {})
-    header = {"user-agent": f"toolwright (max_items={max_items})"}
+    header = tell_limit(max_items)
 
     def ask(asked: Mapping[str, Any], text: str) -> tuple[Answer, str]:
         return _send(template, document, asked, header), repr(asked)

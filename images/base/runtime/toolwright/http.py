@@ -5,7 +5,7 @@ from __future__ import annotations
 from .bodies import binary_body, form_body, json_body, multipart_body, text_body
 from .calls import current_call
 from .errors import HttpError
-from .pages import follow
+from .pages import follow, tell_limit
 from .requests import build
 from .values import UNSET, Unset
 
@@ -78,7 +78,7 @@ def request(
 
     if pages is None or isinstance(max_items, Unset):
         return ask(query or {}, "")[0]
-    headers = {"user-agent": f"toolwright (max_items={max_items})", **headers}
+    headers = {**tell_limit(max_items), **headers}
     return follow(pages, ask, query or {}, max_items)
 
 

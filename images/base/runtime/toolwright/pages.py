@@ -81,6 +81,11 @@ def by_link(*, items: str) -> Pages:
     return Pages("link", items)
 
 
+def tell_limit(limit: int) -> dict[str, str]:
+    """The header by which an API sees that a client pages, and how far it will."""
+    return {"user-agent": f"toolwright (max_items={limit})"}
+
+
 class _Walk:
     """The pages read so far."""
 

@@ -6,7 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from graphql import build_schema, graphql_sync, introspection_from_schema, parse, validate
+from graphql import (
+    GraphQLSchema,
+    build_schema,
+    graphql_sync,
+    introspection_from_schema,
+    parse,
+    validate,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +22,7 @@ from forge.errors import NoUsableOperation
 from forge.readers.document import parse_document
 from forge.readers.graphql.reader import INTROSPECTION, build_introspection_url
 from forge.readers.graphql.schema import find_schema_object
-from sandbox.bundle.model import Paging, ToolDefinition, read_bundle, write_bundle
+from sandbox.bundle.model import Bundle, Paging, ToolDefinition, read_bundle, write_bundle
 from sandbox.schemas.validator import get_checker
 from sandbox.stages.static.stage import prove_static
 from sandbox.wire.exchange import WireRequest
@@ -24,6 +31,10 @@ from sandbox.wire.policy import build_read_policy, build_tool_policy
 from tests.forge.readers.graphql.shop import answered, compiled, introspection, schema
 
 ENDPOINT = "https://shop.example/graphql"
+
+
+def compile_schema(told: GraphQLSchema) -> Bundle:
+    return compiled({"data": dict(introspection_from_schema(told))}).bundle
 
 
 def tools() -> dict[str, ToolDefinition]:
@@ -71,7 +82,7 @@ def test_a_list_within_an_answer_keeps_the_arguments_that_page_it_and_no_other()
           drafts(first: Int!): Posts }
         type Query { user(id: ID!, posts_first: Int): User }
     """)
-    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    bundle = compile_schema(told)
     (tool,) = bundle.tools
     document = tool.requests[0].document
     assert validate(told, parse(document)) == []
@@ -92,7 +103,7 @@ def test_a_connection_within_an_answer_is_asked_for_its_first_items_unless_told_
         type Post { id: ID! tags(first: Int, after: String, last: Int, before: String): Tags! }
         type Query { post: Post }
     """)
-    (tool,) = compiled({"data": dict(introspection_from_schema(told))}).bundle.tools
+    (tool,) = compile_schema(told).tools
     document = tool.requests[0].document
     asked = []
 
@@ -115,7 +126,7 @@ def test_the_items_of_a_connection_are_answered_before_what_is_said_of_the_page(
         type Posts { pageInfo: PageInfo! nodes: [Post!]! }
         type Query { posts: Posts }
     """)
-    (tool,) = compiled({"data": dict(introspection_from_schema(told))}).bundle.tools
+    (tool,) = compile_schema(told).tools
     root = {"posts": {"nodes": [{"id": "1"}], "pageInfo": {"hasNextPage": False}}}
     said = graphql_sync(told, tool.requests[0].document, root_value=root)
     assert said.data is not None
@@ -133,7 +144,7 @@ def test_a_list_is_not_asked_for_where_only_places_in_it_would_be_told() -> None
         type Tree { name: String! branch: Branch! }
         type Query { tree: Tree! }
     """)
-    (tool,) = compiled({"data": dict(introspection_from_schema(told))}).bundle.tools
+    (tool,) = compile_schema(told).tools
     document = tool.requests[0].document
     assert validate(told, parse(document)) == []
     assert "twig" in document
@@ -149,7 +160,7 @@ def test_the_edges_of_a_connection_lead_as_deep_as_its_nodes_do() -> None:
         type Twigs { edges: [TwigEdge!]! }
         type Query { twigs: Twigs! }
     """)
-    (tool,) = compiled({"data": dict(introspection_from_schema(told))}).bundle.tools
+    (tool,) = compile_schema(told).tools
     document = tool.requests[0].document
     twig = {"name": "a", "leaves": {"rows": [{"name": "b"}]}}
     root = {"twigs": {"edges": [{"cursor": "1", "node": twig}]}}
@@ -190,7 +201,7 @@ def test_a_field_that_is_looked_up_by_an_argument_is_not_asked_for_without_it() 
           version_by_tag(tag: String): Post sortBy(order: Int): String }
         type Query { postById(id: ID): Post }
     """)
-    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    bundle = compile_schema(told)
     document = bundle.get_tool("post_by_id").requests[0].document
     assert validate(told, parse(document)) == []
     assert "title" in document
@@ -205,7 +216,7 @@ def test_a_query_that_is_called_as_a_member_of_the_union_that_it_gives_is_a_read
         union Found = Book | NotFound
         type Query { book(id: ID!): Found cancel(id: ID!): Found }
     """)
-    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    bundle = compile_schema(told)
     assert {tool.name: tool.access for tool in bundle.tools} == {"book": "read", "cancel": "write"}
 
 
@@ -217,7 +228,7 @@ def test_a_query_that_is_called_as_its_type_is_a_read_also_where_it_is_named_by_
         type {named} {{ id: ID! title: String }}
         type Query {{ book(id: ID!): {named} cancel(id: ID!): {named} }}
     """)
-    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    bundle = compile_schema(told)
     access = {tool.name: tool.access for tool in bundle.tools}
     assert access == {"book": "read", "cancel": "write"}
 
@@ -236,7 +247,7 @@ def test_what_an_answer_may_be_has_its_objects_and_lists_whichever_it_is() -> No
         type Query { runs: Listed asset: Asset }
         type Mutation { launch: Started! }
     """)
-    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    bundle = compile_schema(told)
     for tool in bundle.tools:
         assert validate(told, parse(tool.requests[0].document)) == [], tool.name
     assert prove_static(bundle).passed
@@ -260,7 +271,7 @@ def test_names_that_begin_with_an_underscore_are_names() -> None:
         type Count { count: Int! }
         type Query { _ordersMeta(_where: IntFilter): Count }
     """)
-    bundle = compiled({"data": dict(introspection_from_schema(told))}).bundle
+    bundle = compile_schema(told)
     (tool,) = bundle.tools
     assert tool.name == "orders_meta"
     assert validate(told, parse(tool.requests[0].document)) == []
